@@ -155,7 +155,7 @@ static void multiply_add_bf16(member *m, int64_t times)
 static void multiply_add_tiles(member *m, int64_t times)
 {
     (void)m;
-    tdi_bfloat16_tiles.run(times);
+    tdi_bfloat16_amx.run(times);
 }
 
 static void read_data(member *m, int64_t times)
@@ -254,8 +254,8 @@ static void report_all(team *t)
     report_arithmetic(t, "fp32_flops", multiply_add, t->loops.flops);
     if (tdi_bfloat16_vectors.works())
         report_arithmetic(t, "bf16_vector_flops", multiply_add_bf16, tdi_bfloat16_vectors.flops);
-    if (tdi_bfloat16_tiles.works())
-        report_arithmetic(t, "bf16_tile_flops", multiply_add_tiles, tdi_bfloat16_tiles.flops);
+    if (tdi_bfloat16_amx.works())
+        report_arithmetic(t, "bf16_tile_flops", multiply_add_tiles, tdi_bfloat16_amx.flops);
     make_data(t);
     report_bandwidth(t, "read_one", read_data, 1, 1);
     report_bandwidth(t, "read_all", read_data, t->size, 1);

@@ -1,14 +1,14 @@
-/* camvid.c - a small network learns to name every pixel of a street: CamVid's 11 classes. Pixels that nobody named
- * (void) teach nothing and count nowhere.
+/* camvid.c - a small network learns to classify every pixel of a street into CamVid's 11 classes. Unlabelled pixels
+ * (void) count neither in the loss nor in the metric.
  *
  *     camvid DIR [EPOCHS [FOLDER [DEVICES]]]          20 epochs, to camvid/, on all cores
  *
- * DEVICES "cpu:0,cpu:1" are two replicas.
+ * DEVICES "cpu:0,cpu:1" make two replicas.
  *
- * DIR holds images in train and val, and label maps of the same names (PNG, classes 0 to 10, 11 is void) in trainannot
- * and valannot; heights and widths are multiples of 4. Each epoch ends with the mean intersection over union in val
- * (val_mean_io_u). FOLDER receives the model and, as 000.png, 001.png, ..., what it sees in val, in CamVid's colours;
- * the pixels of these files are the class numbers. */
+ * DIR has images in train and val, and label maps of the same names (PNG, classes 0 to 10, 11 is void) in trainannot
+ * and valannot; heights and widths are multiples of 4. Each epoch ends with the mean intersection over union on val
+ * (val_mean_io_u). The model goes into FOLDER, and so do its predictions for val as 000.png, 001.png, ...: class
+ * numbers with a palette of CamVid's colours. */
 #include <errno.h>
 #include <png.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static const uint8_t colours[CLASSES][3] = {
     {0, 128, 192},   /* cyclist */
 };
 
-/* Batch normalization over all replicas' images: a replica's own few would be too few. */
+/* Batch normalization is over all replicas' images, because one replica has too few. */
 static td_tensor *convolution(td_tensor *x, int64_t filters, int dilation)
 {
     td_tensor *y = td_conv2d(x, filters, 3, .dilation = TD_SIZE(dilation, dilation), .padding = TD_SAME,
@@ -41,7 +41,7 @@ static td_tensor *convolution(td_tensor *x, int64_t filters, int dilation)
     return td_relu(td_batch_normalization(y, .momentum = TD_SET(0.9f), .synchronized = TD_YES));
 }
 
-/* Twice as high and wide, beside what the encoder saw at that size. */
+/* Doubles height and width, and appends the encoder's channels of that size. */
 static td_tensor *up(td_tensor *x, td_tensor *skip)
 {
     return td_concatenate(TD_TENSORS(td_up_sampling2d(x, 2, .interpolation = TD_BILINEAR), skip));
@@ -64,7 +64,7 @@ static td_model *segmenter(td_context *ctx, td_shape image, int64_t steps, const
     return model;
 }
 
-static td_data *part(const char *folder, const char *name)
+static td_data *split(const char *folder, const char *name)
 {
     char path[2 * LONGEST];
     snprintf(path, sizeof path, "%s/%s,%s/%sannot", folder, name, folder, name);
@@ -98,7 +98,8 @@ static int write_png(const char *folder, int64_t number, const td_shape *image, 
     return 0;
 }
 
-/* Every image of `data`, one at a time. 0 on failure; the sentence is on stderr, or in the context. */
+/* Draws the predictions for all images of `data`, one at a time. Returns 0 on failure, with a sentence on stderr or in
+ * the context. */
 static int draw(td_context *ctx, td_model *model, td_data *data, const td_shape *image, const char *folder)
 {
     int64_t pixels = image->dim[0] * image->dim[1];
@@ -129,7 +130,7 @@ static int make_folder(const char *folder)
     return 0;
 }
 
-/* Trains, saves, draws. 0 on failure, as draw. */
+/* Trains, saves and draws. Returns 0 on failure, as `draw` does. */
 static int segment(td_context *ctx, td_data *train, td_data *validation, int epochs, const char *folder,
                    const char *devices)
 {
@@ -158,7 +159,7 @@ int main(int argc, char **argv)
         return 2;
     }
     td_context *ctx = td_context_create(NULL);
-    td_data *train = part(argv[1], "train"), *validation = td_cache(part(argv[1], "val"));
+    td_data *train = split(argv[1], "train"), *validation = td_cache(split(argv[1], "val"));
     const char *bad = td_data_error(train) ? td_data_error(train) : td_data_error(validation);
     if (bad)
         fprintf(stderr, "%s\n", bad);

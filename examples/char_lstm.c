@@ -1,4 +1,4 @@
-/* char_lstm.c - a character LSTM learns a text and writes on: each character from those before it.
+/* char_lstm.c - a character LSTM learns a text and continues it, each character from those before it.
  *
  *     char_lstm TEXT.txt [EPOCHS [STEPS_PER_EPOCH [OUTPUT.keras [CHARACTERS]]]]
  *

@@ -30,7 +30,7 @@ static int64_t size_of(const td_shape *shape)
     return size;
 }
 
-/* The length of all gradients as one vector. */
+/* The norm of all gradients as one vector. */
 static double gradient_norm(td_model *model)
 {
     double sum = 0;
@@ -45,7 +45,7 @@ static double gradient_norm(td_model *model)
     return sqrt(sum);
 }
 
-/* One step on the samples `rows`. Returns TD_OK, or what failed. */
+/* Trains one step on the samples `rows`. */
 static td_status train_step(td_context *ctx, td_model *model, td_data *data, const int64_t *rows, td_logs *logs,
                             double *norm)
 {
@@ -66,7 +66,7 @@ static td_status train(td_context *ctx, td_model *model, td_data *data, long ste
     for (long step = 0; step < steps; step++) {
         int64_t rows[BATCH];
         for (int i = 0; i < BATCH; i++)
-            rows[i] = rand() % samples; /* drawn anew every time; td_fit goes through a permutation instead */
+            rows[i] = rand() % samples; /* a fresh draw each time; td_fit uses a permutation */
         td_logs logs;
         double norm;
         td_status status = train_step(ctx, model, data, rows, &logs, &norm);

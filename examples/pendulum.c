@@ -1,5 +1,5 @@
-/* pendulum.c - a network learns where a pendulum will be a moment later: samples come from a simulation in the program,
- * and no file is read. Those that are trained on are measured with noise, drawn anew each epoch.
+/* pendulum.c - a network learns where a pendulum will be a moment later. Samples come from a simulation in the program,
+ * not from a file. Training samples are measured with noise, which is drawn anew each epoch.
  *
  *     pendulum [EPOCHS [OUTPUT.keras]]          10 epochs, to pendulum.keras */
 #include <math.h>
@@ -11,7 +11,7 @@ enum { STATE = 2, TRAINED = 8192, KEPT = 1024 }; /* angle and speed, in radians 
 
 static const double gravity_over_length = 9.81, moment = 0.1 /* seconds */, noise = 0.01;
 
-/* [0, 1) from a number: a draw of its own for each (SplitMix64). */
+/* A draw from [0, 1) that depends on `number` alone (SplitMix64). */
 static double uniform(uint64_t number)
 {
     uint64_t mixed = number * UINT64_C(0x9e3779b97f4a7c15);
@@ -32,7 +32,7 @@ static void swing(const float *from, float *to)
     to[1] = (float)speed;
 }
 
-/* Sample number `sample`: a pendulum let go anywhere. */
+/* Makes sample number `sample`: a pendulum released at a random place. */
 static td_status simulate(void *user, int64_t sample, void *const *x, void *const *y)
 {
     uint64_t draw = 2 * (uint64_t)(sample + *(const int64_t *)user);

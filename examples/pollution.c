@@ -1,10 +1,10 @@
-/* pollution.c - an LSTM that forecasts Beijing's PM2.5 an hour ahead from the last day's weather, against persistence:
- * the forecast that the next hour will be as this one.
+/* pollution.c - an LSTM forecasts Beijing's PM2.5 an hour ahead from the last day's weather. It is compared with
+ * persistence, the forecast that the next hour is like this one.
  *
  *     pollution POLLUTION.csv [EPOCHS [OUTPUT.keras]]          4 epochs, to pollution.keras
  *
- * The rows are hours. The first four fifths are trained on, the last validate; the model's Normalization layers hold
- * the training part's means and variances, so that it takes and gives micrograms, here and in Keras. */
+ * A row is an hour. The first four fifths are for training and the last fifth for validation. The model's Normalization
+ * layers have the training rows' means and variances, so that it takes and gives micrograms, here and in Keras. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static td_model *forecaster(td_context *ctx)
     return model;
 }
 
-/* The root of the mean squared error of "as this hour" and of the model, over the samples from `first` on. */
+/* Prints the root mean squared errors of persistence and of the model, over the samples from `first` on. */
 static void compare(td_context *ctx, td_model *model, td_data *data, int64_t first)
 {
     static float x[PART * HOURS * FEATURES], y[PART], forecast[PART];

@@ -1,6 +1,6 @@
-/* predict.c - a .keras file loaded, and asked for the classes of a few samples.
+/* predict.c - loads a .keras file and predicts the classes of a few samples.
  *
- *     predict MODEL.keras [COUNT [DATA]]          10 samples of MNIST's test part */
+ *     predict MODEL.keras [COUNT [DATA]]          10 samples of MNIST's test split */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tandem/tandem.h>
@@ -22,7 +22,7 @@ static int64_t largest(const float *values, int64_t count)
     return best;
 }
 
-/* Predicts the first `count` samples, and prints a line for each. */
+/* Predicts the first `count` samples and prints a line for each. */
 static int predict(td_context *ctx, td_model *model, td_data *data, int64_t count)
 {
     td_shape input = {0}, output = {0}, sample = {0}, target;

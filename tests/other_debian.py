@@ -54,15 +54,18 @@ def make(root, log):
     return True
 
 
+def place_of_sources(root):
+    return root / "root" / "tandem"
+
+
 def copy_sources(source, root):
     """The tree without what was built in it, and MNIST."""
     mnist = pathlib.Path(os.environ.get("TANDEM_DATA", "")) / "mnist"
     if mnist.is_dir():
         shutil.copytree(mnist, root / "root" / "data" / "mnist", dirs_exist_ok=True)
-    target = root / "root" / "tandem"
+    target = place_of_sources(root)
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, symlinks=True, ignore=lambda folder, names: {"build", ".git"} & set(names))
-    return target
 
 
 def run(root, script, **options):

@@ -1,8 +1,17 @@
-"""Every test, in stages below build/stages/: GCC, with real Keras in an environment of its own; Clang without oneDNN; address and
-undefined-behaviour sanitizers; thread sanitizer; another Debian; fuzzing, with Clang. scripts/test installs what this needs and
-calls it.
+"""Every test, in stages below build/stages/. scripts/test installs what this needs and calls it.
+
+- gcc: every test there is, with real Keras in an environment of its own.
+- clang: a second compiler, without oneDNN. Left out is what neither changes: the command seen from outside, kills.
+- address: the address and undefined-behaviour sanitizers.
+- thread: the thread sanitizer, on what has threads. The vector loops are the baseline's alone: what threads share is the same
+  for every instruction set, and compilers take long over each.
+- debian: the tests with the other major version of oneDNN, and the other compilers and libraries of another Debian.
+- fuzz: each file format, with Clang's libFuzzer.
+
+What takes the network - Keras, the other Debian - is fetched beside the first stage's build.
 
 Ends with one line, `N passed, N failed, N skipped`, and exits 1 when anything failed."""
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -20,8 +29,12 @@ KERAS_PACKAGES = ["keras==3.15.1", "jax", "numpy", "h5py", "tensorboard"]
 PIP_SECONDS = 600
 FUZZ_SECONDS = 20
 LINES = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS=-g1"]  # for stack traces; all of -g takes compilers half as long again
+SANITIZED = ["-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG"]  # takes compilers half as long as -O3, with a sanitizer's checks in the code
 JOBS = str(len(os.sched_getaffinity(0)))
 ONCE = "keras|structure|slow"  # labels of tests that the first stage alone runs
+OUTSIDE = "^(tool|bench)/|^train/(kill|larger)$"  # tests in which neither the compiler nor oneDNN makes a difference
+ONE_THREAD = "^(bench|files|formats|fuzz|graph|headers|layers|ops|passes)/"  # tests that start no thread, or none that they share with others
+SLOWEST = 6  # tests of a stage that are named with their times
 
 BEGAN = time.monotonic()
 
@@ -56,11 +69,24 @@ def title(text):
     print(f"\n== after {(time.monotonic() - BEGAN) / 60:.0f} minutes: {text}", flush=True)
 
 
+def quick_tools(folder):
+    """CMake's options for a faster linker, a build tool without recursion and a compiler cache, each where it is installed."""
+    options = []
+    if shutil.which("ld.lld"):  # GNU's takes three times as long over each of two hundred programs
+        options += [f"-DCMAKE_{kind}_LINKER_FLAGS=-fuse-ld=lld" for kind in ("EXE", "SHARED")]
+    if shutil.which("ninja") and not (folder / "Makefile").exists():
+        options += ["-G", "Ninja"]
+    if shutil.which("ccache"):
+        options += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"]
+    return options
+
+
 def build(name, options, compiler, targets=("all",)):
     folder = STAGES / name
-    environment = dict(os.environ, CC=compiler)
-    configure = ["cmake", "-S", ROOT, "-B", folder, *LINES, *options]
+    environment, began = dict(os.environ, CC=compiler), time.monotonic()
+    configure = ["cmake", "-S", ROOT, "-B", folder, *quick_tools(folder), *LINES, *options]
     if run_quietly(configure, env=environment) and run_quietly(["cmake", "--build", folder, "--parallel", JOBS, "--target", *targets]):
+        print(f"-- {name}: built in {time.monotonic() - began:.0f} s", flush=True)
         return folder
     failed.append(f"{name}: build")
     return None
@@ -69,6 +95,9 @@ def build(name, options, compiler, targets=("all",)):
 def count(report, stage):
     """Sorts the tests of a JUnit report into passed, failed and skipped."""
     cases = xml.etree.ElementTree.parse(report).getroot().findall("testcase")
+    times = sorted(((float(case.get("time") or 0), case.get("name")) for case in cases), reverse=True)
+    print(f"-- {stage}: {sum(seconds for seconds, _ in times):.0f} s of tests; the longest:",
+          ", ".join(f"{name} {seconds:.0f}" for seconds, name in times[:SLOWEST]), flush=True)
     for case in cases:
         name = f"{stage}: {case.get('name')}"
         status = case.get("status")
@@ -138,8 +167,8 @@ def thread_sanitizer_stage():
     if prefix is None:
         skipped.append("thread: programs with -fsanitize=thread do not start on this machine")
         return
-    stage("thread", "thread sanitizer", "cc", ["-DTANDEM_SANITIZE=thread"],
-          environment={"TSAN_OPTIONS": "halt_on_error=1"}, prefix=prefix)
+    stage("thread", "thread sanitizer", "cc", ["-DTANDEM_SANITIZE=thread", "-DTANDEM_VECTORS=OFF", *SANITIZED],
+          ("-LE", ONCE, "-E", ONE_THREAD), environment={"TSAN_OPTIONS": "halt_on_error=1"}, prefix=prefix)
 
 
 def fuzz_one(program):
@@ -178,21 +207,29 @@ def fuzz_stage():
         time.sleep(0.2)
 
 
-def other_debian_stage():
-    title("debian: the tests with the other major version of oneDNN, in another release of Debian")
+def prepare_other_debian(root):
+    """Makes the other Debian, with the tree in it and what it takes to build that; why there is none, or None."""
     why_not = other_debian.obstacle()
-    root, log = STAGES / "debian", STAGES / "debian.log"
-    with open(log, "w") as out:
-        if not why_not and not other_debian.make(root, out):
-            why_not = "debootstrap failed: see build/stages/debian.log"
-        if why_not:
-            skipped.append(f"debian: {why_not}")
-            return
-        folder = other_debian.copy_sources(ROOT, root) / "build"
+    if why_not:
+        return why_not
+    STAGES.mkdir(parents=True, exist_ok=True)
+    with open(STAGES / "debian.log", "w") as out:
+        if not other_debian.make(root, out):
+            return "debootstrap failed: see build/stages/debian.log"
+        other_debian.copy_sources(ROOT, root)
         if other_debian.run(root, "scripts/bootstrap build && apt-get -q -y install --no-install-recommends libcmocka-dev python3",
                             stdout=out, stderr=out) != 0:
-            skipped.append("debian: packages cannot be installed there: see build/stages/debian.log")
-            return
+            return "packages cannot be installed there: see build/stages/debian.log"
+    return None
+
+
+def other_debian_stage(root, prepared):
+    title("debian: the tests with the other major version of oneDNN, in another release of Debian")
+    why_not = prepared.result()
+    if why_not:
+        skipped.append(f"debian: {why_not}")
+        return
+    folder = other_debian.place_of_sources(root) / "build"
     build_script = f"cmake -B build {' '.join(LINES)} -DTANDEM_WERROR=ON >/dev/null && cmake --build build --parallel {JOBS} >build.log 2>&1"
     if other_debian.run(root, f"{{ {build_script}; }} || {{ tail -50 build.log; exit 1; }}") != 0:
         failed.append("debian: build")
@@ -202,13 +239,14 @@ def other_debian_stage():
         failed.append("debian: no test was run")
 
 
-def first_stage():
+def first_stage(keras):
     title("gcc: every test, with real Keras as the judge")
-    python = keras_python()
-    options = ["-DTANDEM_WERROR=ON", f"-DTANDEM_KERAS_PYTHON={python or ''}"]
-    folder = build("gcc", options, "cc")
-    if folder:
+    folder = build("gcc", ["-DTANDEM_WERROR=ON"], "cc")
+    python = keras.result()
+    if folder and run_quietly(["cmake", "-B", folder, f"-DTANDEM_KERAS_PYTHON={python or ''}"]):
         run_tests("gcc", folder, ())
+    elif folder:
+        failed.append("gcc: configuring it for Keras")
 
 
 def report():
@@ -221,12 +259,16 @@ def report():
 
 
 def main():
-    first_stage()
-    stage("clang", "no warnings, and the tests, with Clang, without oneDNN", "clang", ["-DTANDEM_WERROR=ON", "-DTANDEM_ONEDNN=OFF"])
-    stage("address", "address and undefined-behaviour sanitizers", "cc", ["-DTANDEM_SANITIZE=address,undefined"],
+    fetching = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+    keras, debian = fetching.submit(keras_python), STAGES / "debian"
+    debian_prepared = fetching.submit(prepare_other_debian, debian)
+    first_stage(keras)
+    stage("clang", "no warnings, and the tests, with Clang, without oneDNN", "clang", ["-DTANDEM_WERROR=ON", "-DTANDEM_ONEDNN=OFF"],
+          ("-LE", ONCE, "-E", OUTSIDE))
+    stage("address", "address and undefined-behaviour sanitizers", "cc", ["-DTANDEM_SANITIZE=address,undefined", *SANITIZED],
           environment={"UBSAN_OPTIONS": "print_stacktrace=1"})
     thread_sanitizer_stage()
-    other_debian_stage()
+    other_debian_stage(debian, debian_prepared)
     fuzz_stage()
     report()
 

@@ -185,7 +185,7 @@ enum option_key {
 
 #define OPTION_DATA                                                                                                    \
     {                                                                                                                  \
-        "data", KEY_DATA, "DATA", 0, "The samples: the test split where a path holds both", 0                     \
+        "data", KEY_DATA, "DATA", 0, "The samples: the test split where a path holds both", 0                          \
     }
 #define OPTION_TRAIN                                                                                                   \
     {                                                                                                                  \
@@ -262,7 +262,7 @@ enum option_key {
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \
         "shards", KEY_SHARDS, "S", 0,                                                                                  \
-            "Cut every batch into S fixed shards: with --seed, 1 to S replicas give the same bits", 0                   \
+            "Cut every batch into S fixed shards: with --seed, 1 to S replicas give the same bits", 0                  \
     }
 #define OPTION_REMATERIALIZE                                                                                           \
     {                                                                                                                  \

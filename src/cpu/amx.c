@@ -1,4 +1,4 @@
-/* amx.c - asking for AMX, and setting it up. */
+/* amx.c - asks the system for AMX, and sets it up. */
 #define _GNU_SOURCE
 #include "cpu/amx.h"
 
@@ -20,8 +20,8 @@ static bool ask(void)
     return f.amx_bf16 && f.avx512_bf16 && syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
 }
 
-/* The answer stays the same: who asks twice at once gets it twice. */
-bool tdi_tiles_work(void)
+/* The answer never changes, so it does no harm when two threads ask at once. */
+bool tdi_amx_works(void)
 {
     enum { UNKNOWN, NO, YES };
     static atomic_int known;
@@ -32,30 +32,30 @@ bool tdi_tiles_work(void)
 
 typedef struct tile_config {
     uint8_t palette, start_row, reserved[14];
-    uint16_t bytes[16]; /* of a row */
+    uint16_t bytes[16]; /* in a row */
     uint8_t rows[16];
 } tile_config;
 
-__attribute__((target("amx-tile"))) void tdi_tiles_begin(void)
+__attribute__((target("amx-tile"))) void tdi_amx_begin(void)
 {
     tile_config config = {.palette = 1};
     for (int i = 0; i < 8; i++) {
         config.bytes[i] = 64;
         config.rows[i] = 16;
     }
-    /* GCC 12's intrinsic reads only its first bytes, as GCC sees it. */
+    /* GCC 12 believes that its intrinsic reads the first bytes alone, and would drop the other stores. */
     __asm__ volatile("" : : "r"(&config) : "memory");
     _tile_loadconfig(&config);
 }
 
-__attribute__((target("amx-tile"))) void tdi_tiles_end(void)
+__attribute__((target("amx-tile"))) void tdi_amx_end(void)
 {
     _tile_release();
 }
 
 #else
 
-bool tdi_tiles_work(void)
+bool tdi_amx_works(void)
 {
     return false;
 }

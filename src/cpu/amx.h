@@ -1,14 +1,16 @@
-/* amx.h - AMX: eight registers of 16 rows of 64 bytes, and a product of two of them (Intel SDM vol. 1, ch. 18). */
+/* amx.h - AMX: eight tile registers of 16 rows of 64 bytes, and instructions that multiply two of them (Intel SDM vol.
+ * 1, ch. 18). */
 #ifndef TDI_CPU_AMX_H
 #define TDI_CPU_AMX_H
 
 #include <stdbool.h>
 
-/* Whether processor and operating system let this process multiply tiles of bfloat16 numbers, and round vectors to
- * them. */
-bool tdi_tiles_work(void);
-/* Around instructions that use them, on the thread: all eight whole, and given back. */
-void tdi_tiles_begin(void);
-void tdi_tiles_end(void);
+/* Whether CPU and operating system let this process multiply tiles of bfloat16 values, and round vectors to bfloat16.
+ * The first call asks the system for permission, which holds for all threads. */
+bool tdi_amx_works(void);
+/* A thread calls these around its AMX instructions: `begin` configures all eight tiles at their full size, `end`
+ * releases them. */
+void tdi_amx_begin(void);
+void tdi_amx_end(void);
 
 #endif

@@ -1,5 +1,12 @@
-/* bfloat16_isa.h - bfloat16 in vector loops: widened and rounded in registers, or a tile at a time in the first-level
- * cache. */
+/* bfloat16_isa.h - bfloat16 values in vector loops: the only conversions between them and float32.
+ *
+ * A loop can read and write either type in registers (tdi_get_vector, tdi_put_vector): it is compiled twice, with
+ * `narrow` a constant. Or it computes on float32 tiles in the first-level cache, which are widened before it and
+ * rounded behind it (tdi_each_tile). Whole arrays go through tdi_widen_array and tdi_narrow_array; single numbers
+ * through base/bfloat16.h; whole calls through ops/widen.h.
+ *
+ * Rounding is to nearest, ties to even. Where the CPU has an instruction for it (AVX512-BF16), numbers below 2^-126 in
+ * size become zero in whole vectors, but not in what is left over behind them. */
 #ifndef TDI_CPU_BFLOAT16_ISA_H
 #define TDI_CPU_BFLOAT16_ISA_H
 
@@ -10,15 +17,17 @@
 #include <immintrin.h>
 #endif
 
-enum { TDI_TILE = 512 }; /* floats: a few tiles fit in the first-level cache */
+enum { TDI_TILE = 512 }; /* floats: a few tiles fit into the first-level cache */
 
-/* Element `at` of a value of floats or bfloat16s. */
+/* Points to element `at` of a value, float32 or bfloat16. */
 static inline void *tdi_element(const tdi_value *value, int64_t at)
 {
     return (char *)value->data + (size_t)at * (value->dtype == TD_BFLOAT16 ? sizeof(tdi_bfloat16) : sizeof(float));
 }
 
-/* The same element by element, for loops made anew for either type: `narrow` is a constant there. */
+/* ---- one element, or one vector, of an array: bfloat16 where `narrow`, which is a constant of the loop, else float32
+ * ---- */
+
 TDI_INLINE float tdi_get(bool narrow, const void *from, int64_t i)
 {
     return narrow ? tdi_widen(((const tdi_bfloat16 *)from)[i]) : ((const float *)from)[i];
@@ -35,7 +44,8 @@ TDI_INLINE void tdi_put(bool narrow, void *to, int64_t i, float value)
 typedef tdi_bfloat16 tdi_narrow_vector __attribute__((vector_size(TDI_WIDTH * 2)));
 typedef uint32_t tdi_vector_words __attribute__((vector_size(TDI_WIDTH * 4)));
 
-/* GCC makes of __builtin_convertvector several shuffles where AVX-512 has one. */
+/* Zero-extends each element to 32 bits. (GCC makes several shuffles of __builtin_convertvector where AVX-512 needs one
+ * instruction.) */
 TDI_INLINE tdi_vector_words tdi_words_of(tdi_narrow_vector v)
 {
 #if defined(__AVX512BW__)
@@ -45,7 +55,7 @@ TDI_INLINE tdi_vector_words tdi_words_of(tdi_narrow_vector v)
 #endif
 }
 
-/* Elements i to i + TDI_WIDTH - 1. */
+/* Reads elements [i, i + TDI_WIDTH). */
 TDI_INLINE tdi_vector tdi_get_vector(bool narrow, const void *from, int64_t i)
 {
     tdi_narrow_vector v;
@@ -55,7 +65,7 @@ TDI_INLINE tdi_vector tdi_get_vector(bool narrow, const void *from, int64_t i)
     return (tdi_vector)(tdi_words_of(v) << 16);
 }
 
-/* As tdi_narrow, in a dozen instructions. */
+/* Rounds as tdi_narrow does, in a dozen instructions. */
 TDI_INLINE tdi_narrow_vector tdi_rounded(tdi_vector v)
 {
     tdi_vector_words bits = (tdi_vector_words)v, rounded = bits + 0x7fffu + (bits >> 16 & 1u);
@@ -63,7 +73,7 @@ TDI_INLINE tdi_narrow_vector tdi_rounded(tdi_vector v)
     return __builtin_convertvector((tdi_vector_words)chosen >> 16, tdi_narrow_vector);
 }
 
-/* Where the CPU has an instruction for it, which whole vectors take, numbers below 2^-126 become zero. */
+/* Rounds by the CPU's instruction where it has one. */
 TDI_INLINE tdi_narrow_vector tdi_narrowed(tdi_vector v)
 {
 #if defined(__AVX512BW__)
@@ -76,6 +86,16 @@ TDI_INLINE tdi_narrow_vector tdi_narrowed(tdi_vector v)
     return tdi_rounded(v);
 }
 
+#if defined(__AVX512BW__)
+/* Rounds 32 floats by AVX512-BF16, which the caller knows to be there; `low` becomes the first 16. */
+TDI_INLINE __m512i tdi_narrowed_two(__m512 low, __m512 high)
+{
+    __m512i both;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(low), "v"(high));
+    return both;
+}
+#endif
+
 TDI_INLINE void tdi_put_vector(bool narrow, void *to, int64_t i, tdi_vector v)
 {
     if (narrow) {
@@ -86,23 +106,24 @@ TDI_INLINE void tdi_put_vector(bool narrow, void *to, int64_t i, tdi_vector v)
     }
 }
 
-/* `count` of them, a constant TDI_WIDTH or fewer; what is behind is zero, and is not written. */
-TDI_INLINE tdi_vector tdi_get_part(bool narrow, const void *from, int64_t i, int64_t count)
+/* Reads or writes `count` <= TDI_WIDTH elements, without touching memory behind them; a vector has zeros behind those
+ * that were read. */
+TDI_INLINE tdi_vector tdi_get_first(bool narrow, const void *from, int64_t i, int64_t count)
 {
-    float part[TDI_WIDTH] = {0};
+    float padded[TDI_WIDTH] = {0};
     if (!narrow)
-        return tdi_load_part((const float *)from + i, count);
+        return tdi_load_first((const float *)from + i, count);
     if (count == TDI_WIDTH)
         return tdi_get_vector(narrow, from, i);
     for (int64_t k = 0; k < count; k++)
-        part[k] = tdi_get(narrow, from, i + k);
-    return tdi_load(part);
+        padded[k] = tdi_get(narrow, from, i + k);
+    return tdi_load(padded);
 }
 
-TDI_INLINE void tdi_put_part(bool narrow, void *to, int64_t i, int64_t count, tdi_vector v)
+TDI_INLINE void tdi_put_first(bool narrow, void *to, int64_t i, int64_t count, tdi_vector v)
 {
     if (!narrow)
-        tdi_store_part((float *)to + i, v, count);
+        tdi_store_first((float *)to + i, v, count);
     else if (count == TDI_WIDTH)
         tdi_put_vector(narrow, to, i, v);
     else
@@ -110,7 +131,9 @@ TDI_INLINE void tdi_put_part(bool narrow, void *to, int64_t i, int64_t count, td
             tdi_put(narrow, to, i + k, v[k]);
 }
 
-static inline void tdi_widen_loop(int64_t n, const tdi_bfloat16 *from, float *to)
+/* ---- arrays ---- */
+
+static inline void tdi_widen_array(int64_t n, const tdi_bfloat16 *from, float *to)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
@@ -119,7 +142,7 @@ static inline void tdi_widen_loop(int64_t n, const tdi_bfloat16 *from, float *to
         to[i] = tdi_widen(from[i]);
 }
 
-static inline void tdi_narrow_loop(int64_t n, const float *from, tdi_bfloat16 *to)
+static inline void tdi_narrow_array(int64_t n, const float *from, tdi_bfloat16 *to)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
@@ -128,25 +151,27 @@ static inline void tdi_narrow_loop(int64_t n, const float *from, tdi_bfloat16 *t
         to[i] = tdi_narrow(from[i]);
 }
 
-/* Where element i is. */
+/* Points to element i. */
 TDI_INLINE void *tdi_skip(bool narrow, const void *from, int64_t i)
 {
     return (char *)(uintptr_t)from + i * (narrow ? (int64_t)sizeof(tdi_bfloat16) : (int64_t)sizeof(float));
 }
 
-/* n <= TDI_TILE elements as floats: where they are, or in `room`. Not inline: compilers then take it to fill the room.
- */
+/* ---- tiles ---- */
+
+/* Returns n <= TDI_TILE elements from `at` on as floats: where they lie if they are float32, else widened into `room`.
+ * It is not inlined, because compilers then warn that `room` may be unset. */
 __attribute__((unused, noinline)) static const float *tdi_read_tile(const tdi_value *value, int64_t at, int64_t n,
                                                                     float *room)
 {
     if (value->dtype != TD_BFLOAT16)
         return tdi_element(value, at);
-    tdi_widen_loop(n, tdi_element(value, at), room);
+    tdi_widen_array(n, tdi_element(value, at), room);
     return room;
 }
 
-/* Calls make(call, at, n) for the elements that the call is to make, at most TDI_TILE at a time when one of its values
- * is bfloat16. */
+/* Calls make(call, at, n) for each run of elements that the call has to make; in pieces of at most TDI_TILE when the
+ * result or the first input is bfloat16. */
 static inline void tdi_each_tile(const tdi_call *call, void (*make)(const tdi_call *call, int64_t at, int64_t n))
 {
     tdi_runs runs = tdi_call_runs(call);
@@ -160,7 +185,8 @@ static inline void tdi_each_tile(const tdi_call *call, void (*make)(const tdi_ca
     }
 }
 
-/* Where to make them, and putting them in their place. */
+/* Returns where to write a tile of the result as floats: in place, or `room` if the value is bfloat16, from where
+ * tdi_keep_tile rounds it into the value. */
 static inline float *tdi_write_tile(const tdi_value *value, int64_t at, float *room)
 {
     return value->dtype == TD_BFLOAT16 ? room : tdi_element(value, at);
@@ -169,7 +195,7 @@ static inline float *tdi_write_tile(const tdi_value *value, int64_t at, float *r
 static inline void tdi_keep_tile(const tdi_value *value, int64_t at, int64_t n, const float *made)
 {
     if (value->dtype == TD_BFLOAT16)
-        tdi_narrow_loop(n, made, tdi_element(value, at));
+        tdi_narrow_array(n, made, tdi_element(value, at));
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* cpu_device.c - the CPU as a device: cores dealt out among the devices named together, memory shared by all of them.
- */
+/* cpu_device.c - the CPU as a device. Devices that are opened together (cpu:0, cpu:1, ...) divide the cores among them
+ * and share the memory. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,12 +48,12 @@ static void close_device(tdi_device *device)
     free(device);
 }
 
-/* The first devices get the cores that are left over. */
-static int lanes_of(int index, int siblings)
+/* Cores that are left over go to the first devices. */
+static int threads_of(int index, int siblings)
 {
     int cores = tdi_cores_allowed();
-    int lanes = cores / siblings + (index < cores % siblings);
-    return lanes > 1 ? lanes : 1;
+    int threads = cores / siblings + (index < cores % siblings);
+    return threads > 1 ? threads : 1;
 }
 
 static const char *no_bfloat16(void)
@@ -70,11 +70,11 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
     if (!device)
         return tdi_no_memory(error);
     *device = (tdi_device){.interface = &tdi_cpu_device,
-                           .lanes = lanes_of(index, siblings),
+                           .lanes = threads_of(index, siblings),
                            .batch_interleaved = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .no_bfloat16 = no_bfloat16(),
-                           .multiplies_bfloat16 = tdi_tiles_work() && tdi_cpu_library_has_tiles(),
+                           .multiplies_bfloat16 = tdi_amx_works() && tdi_cpu_library_has_amx(),
                            .allocate = allocate,
                            .release = release,
                            .convert_bytes = tdi_cpu_vector_loops()->convert_bytes,
@@ -90,7 +90,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
     return TD_OK;
 }
 
-/* ---- for `tandem doctor` ---- */
+/* ---- the facts that `tandem doctor` prints ---- */
 
 static void add_name(char *text, size_t size, bool present, const char *name)
 {

@@ -16,7 +16,7 @@ static bool bit(unsigned word, int number)
     return word >> number & 1u;
 }
 
-/* Which register states the operating system saves. */
+/* The register states that the operating system saves, as bits of XCR0. */
 static uint64_t saved_states(void)
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -64,8 +64,8 @@ const char *tdi_cpu_model(char *text, size_t size)
     return text;
 }
 
-/* Asked on hot paths: the compiler's start-up code has looked already, while CPUID may be trapped by a virtual machine.
- */
+/* Hot paths call this. It asks the compiler's start-up code, which has looked already: CPUID itself may be trapped by a
+ * virtual machine. */
 tdi_cpu_isa tdi_cpu_best_isa(void)
 {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))

@@ -10,11 +10,11 @@ typedef struct tdi_cpu_features {
     bool avx2, fma, avx512f, avx512dq, avx512bw, avx512vl, avx512_bf16, avx512_fp16, amx_bf16;
 } tdi_cpu_features;
 
-/* What CPU and operating system both support. */
+/* The features that both the CPU and the operating system support. */
 tdi_cpu_features tdi_cpu_detect(void);
-/* "Intel(R) Xeon(R) Processor"; "unknown" where it cannot be told. Returns `text`. */
+/* Writes the CPU's model, such as "Intel(R) Xeon(R) Processor", or "unknown"; returns `text`. */
 const char *tdi_cpu_model(char *text, size_t size);
-/* Bytes of a core's first data cache; 32 KB where it cannot be told. */
+/* Bytes of a core's first-level data cache; 32 KB where the system does not tell. */
 int64_t tdi_cpu_first_cache(void);
 
 #endif

@@ -1,8 +1,9 @@
 /* isa.h - what the *_isa.c files share. Each of them is compiled once per instruction set (TDI_ISA) and defines kernels
- * named after it: tdi_cpu_softmax_avx2.
+ * named after it, such as tdi_cpu_softmax_avx2.
  *
- * Loops over elements are plain and marked with TDI_LANES: iteration i touches element i alone, so the output may be an
- * input's own storage, and the compiler may turn 4, 8 or 16 iterations into one. */
+ * A loop over elements is plain C marked with TDI_LANES: iteration i touches element i alone, so that the compiler may
+ * turn 4, 8 or 16 iterations into one, and the output may be an input's own storage. What needs registers by hand uses
+ * tdi_vector, a vector of TDI_WIDTH floats. "Lane" means one element of such a vector. */
 #ifndef TDI_CPU_ISA_H
 #define TDI_CPU_ISA_H
 
@@ -26,7 +27,7 @@
 #define TDI_QUOTE(name)      TDI_QUOTE_(name)
 #define TDI_ISA_TEXT         TDI_QUOTE(TDI_ISA)
 
-/* `TDI_CPU_KERNEL(softmax, .splits = ..., .run = ...);` */
+/* Defines the kernel of an op: `TDI_CPU_KERNEL(softmax, .splits = ..., .run = ...);` */
 #define TDI_CPU_KERNEL_(stem, variable, ...)                                                                           \
     extern const tdi_kernel variable;                                                                                  \
     const tdi_kernel variable = {.name = TDI_ISA_TEXT " " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
@@ -38,10 +39,11 @@
 #define TDI_LANES _Pragma("GCC ivdep")
 #endif
 
-/* A body that the compiler makes anew for the constants of each call: sums stay in registers, branches are settled. */
+/* A function that the compiler makes anew for the constants of each call, so that its sums stay in registers and its
+ * branches disappear. */
 #define TDI_INLINE static inline __attribute__((always_inline))
 
-/* One vector register of floats. */
+/* Floats in a vector register. */
 #if defined(__AVX512F__)
 enum { TDI_WIDTH = 16 };
 #elif defined(__AVX2__)
@@ -64,8 +66,8 @@ static inline void tdi_store(float *to, tdi_vector v)
     memcpy(to, &v, sizeof v);
 }
 
-/* The first `count`, all if there are more; zeros behind them. */
-static inline tdi_vector tdi_load_part(const float *from, int64_t count)
+/* Loads the first `count` floats, at most a whole vector; zeros stand behind them. */
+static inline tdi_vector tdi_load_first(const float *from, int64_t count)
 {
     tdi_vector v = {0};
     if (count >= TDI_WIDTH)
@@ -78,7 +80,7 @@ static inline tdi_vector tdi_load_part(const float *from, int64_t count)
     return v;
 }
 
-static inline void tdi_store_part(float *to, tdi_vector v, int64_t count)
+static inline void tdi_store_first(float *to, tdi_vector v, int64_t count)
 {
     if (count >= TDI_WIDTH) {
         tdi_store(to, v);
@@ -96,9 +98,9 @@ static inline tdi_vector tdi_splat(float x)
     return x - (tdi_vector){0};
 }
 
-/* Loaded once: a compiler that would rather read memory again in each instruction that needs it, which is one load per
- * product, has to keep it. */
-static inline tdi_vector tdi_load_once(const float *from)
+/* Loads a vector and keeps it in a register. Without the assembly a compiler may read memory again in each instruction
+ * that needs the vector, which costs a load per product. */
+static inline tdi_vector tdi_load_to_register(const float *from)
 {
     tdi_vector v = tdi_load(from);
 #if defined(__x86_64__)
@@ -107,7 +109,7 @@ static inline tdi_vector tdi_load_once(const float *from)
     return v;
 }
 
-/* `mask` is all ones or all zeros per element, as comparisons give. */
+/* Takes `yes` where the mask's element is all ones, `no` where it is all zeros, as comparisons make it. */
 static inline tdi_vector tdi_select(tdi_vector_bits mask, tdi_vector yes, tdi_vector no)
 {
 #if defined(__AVX2__) && !defined(__AVX512F__)
@@ -117,7 +119,7 @@ static inline tdi_vector tdi_select(tdi_vector_bits mask, tdi_vector yes, tdi_ve
 #endif
 }
 
-/* The larger; NaN when either is. */
+/* The larger of two numbers; NaN when either is NaN. */
 static inline tdi_vector tdi_larger(tdi_vector a, tdi_vector b)
 {
     return tdi_select((a > b) | (a != a), a, b);
@@ -128,15 +130,15 @@ static inline float tdi_larger_of(float a, float b)
     return a > b || a != a ? a : b;
 }
 
-/* Always in this order, whatever is around it. */
+/* Adds up a vector, always in the same order, so that the bits do not depend on the code around it. */
 static inline float tdi_fold_sum(tdi_vector v)
 {
-    float part[TDI_WIDTH];
-    memcpy(part, &v, sizeof part);
+    float lane[TDI_WIDTH];
+    memcpy(lane, &v, sizeof lane);
     for (int width = TDI_WIDTH / 2; width; width /= 2)
         for (int i = 0; i < width; i++)
-            part[i] += part[i + width];
-    return part[0];
+            lane[i] += lane[i + width];
+    return lane[0];
 }
 
 static inline float tdi_fold_larger(tdi_vector v)
@@ -147,7 +149,7 @@ static inline float tdi_fold_larger(tdi_vector v)
     return largest;
 }
 
-/* What of each number is added up. */
+/* Which function of each number is summed: x, |x| or x^2. */
 typedef enum tdi_summand { TDI_ITSELF, TDI_ITS_SIZE, TDI_ITS_SQUARE } tdi_summand;
 
 TDI_INLINE tdi_vector tdi_summands(tdi_summand what, tdi_vector v)
@@ -155,7 +157,7 @@ TDI_INLINE tdi_vector tdi_summands(tdi_summand what, tdi_vector v)
     return what == TDI_ITSELF ? v : what == TDI_ITS_SIZE ? (tdi_vector)((tdi_vector_bits)v & INT32_MAX) : v * v;
 }
 
-/* Sums a stretch in vector lanes; a long stretch in blocks, so that rounding stays small. */
+/* Sums n numbers lane by lane, a block at a time, so that rounding errors stay small in long arrays. */
 TDI_INLINE double tdi_sum_of(tdi_summand what, const float *x, int64_t n)
 {
     enum { BLOCK = 1024 };
@@ -188,7 +190,7 @@ static inline float tdi_dot(int64_t n, const float *a, const float *b)
         for (int i = 0; i < CHAINS; i++)
             sum[i] += tdi_load(a + k + i * TDI_WIDTH) * tdi_load(b + k + i * TDI_WIDTH);
     for (; k < n; k += TDI_WIDTH)
-        sum[0] += tdi_load_part(a + k, n - k) * tdi_load_part(b + k, n - k);
+        sum[0] += tdi_load_first(a + k, n - k) * tdi_load_first(b + k, n - k);
     return tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
@@ -207,7 +209,7 @@ static inline float tdi_largest(const float *x, int64_t n)
     return largest;
 }
 
-/* ---- squares ---- */
+/* ---- squares: TDI_WIDTH rows of TDI_WIDTH floats ---- */
 
 #if defined(__clang__)
 #define TDI_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -215,7 +217,7 @@ static inline float tdi_largest(const float *x, int64_t n)
 #define TDI_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (tdi_vector_bits){__VA_ARGS__})
 #endif
 
-/* The first, or the second, halves of a and b, element by element in turn. */
+/* Interleaves the first (low) or the second (high) halves of a and b. */
 static inline tdi_vector tdi_zip_low(tdi_vector a, tdi_vector b)
 {
 #if defined(__AVX512F__)
@@ -238,8 +240,8 @@ static inline tdi_vector tdi_zip_high(tdi_vector a, tdi_vector b)
 #endif
 }
 
-/* Writes a square of TDI_WIDTH rows and columns transposed: zipping row i with row i + TDI_WIDTH / 2 moves one bit of
- * an element's row number into its column number; so often, and all have moved. */
+/* Transposes a square. Zipping row i with row i + TDI_WIDTH / 2 moves one bit of an element's row number into its
+ * column number; after log2(TDI_WIDTH) rounds all bits have moved. */
 static inline void tdi_transpose_square(const float *from, int64_t from_row, float *to, int64_t to_row)
 {
     tdi_vector row[TDI_WIDTH], zipped[TDI_WIDTH];
@@ -257,7 +259,7 @@ static inline void tdi_transpose_square(const float *from, int64_t from_row, flo
         tdi_store(to + i * to_row, row[i]);
 }
 
-/* The sums of the rows of such a square, one an element: what is zipped is added at once. */
+/* Returns the sums of a square's rows, one in each element: halves are zipped as for a transpose, and added. */
 static inline tdi_vector tdi_fold_rows(const float *from)
 {
     tdi_vector row[TDI_WIDTH];
@@ -269,7 +271,7 @@ static inline tdi_vector tdi_fold_rows(const float *from)
     return row[0];
 }
 
-/* To a whole multiple. */
+/* Rounds n up to a multiple of `to`. */
 static inline int64_t tdi_rounded_up(int64_t n, int64_t to)
 {
     return (n + to - 1) / to * to;
@@ -285,7 +287,7 @@ static inline int64_t tdi_most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* `all` in nearly equal shares of at most `limit`: the next of them. */
+/* Divides `all` into nearly equal shares of at most `limit`; returns the size of one. */
 static inline int64_t tdi_share_of(int64_t all, int64_t limit)
 {
     int64_t shares = (all + limit - 1) / limit;

@@ -1,17 +1,20 @@
-/* kernels.c - the CPU device's ordered lists of kernels, one list per instruction set. */
+/* kernels.c - the lists of kernels.h as arrays, one per instruction set. */
 #include "cpu/kernels.h"
 
-#define VECTOR_(stem, isa) &tdi_cpu_##stem##_##isa,
-#define PLAIN_(stem)       &tdi_cpu_##stem,
+#define BASELINE(stem) &tdi_cpu_##stem##_baseline,
+#define AVX2(stem)     &tdi_cpu_##stem##_avx2,
+#define AVX512(stem)   &tdi_cpu_##stem##_avx512,
+#define PLAIN(stem)    &tdi_cpu_##stem,
+#ifdef TANDEM_ONEDNN
+#define ONEDNN PLAIN
+#else
+#define ONEDNN(stem)
+#endif
 
-#define LIST(isa)                                                                                                      \
-    static const tdi_kernel *const isa##_list[] = {TDI_CPU_VECTOR_KERNELS(VECTOR_, isa) TDI_CPU_ONEDNN_KERNELS(PLAIN_) \
-                                                       TDI_CPU_PLAIN_KERNELS(PLAIN_) NULL};
-
-LIST(baseline)
+static const tdi_kernel *const baseline_list[] = {TDI_CPU_KERNELS(BASELINE, BASELINE, BASELINE, ONEDNN, PLAIN) NULL};
 #ifdef TANDEM_X86
-LIST(avx2)
-LIST(avx512)
+static const tdi_kernel *const avx2_list[] = {TDI_CPU_KERNELS(AVX2, AVX2, AVX2, ONEDNN, PLAIN) NULL};
+static const tdi_kernel *const avx512_list[] = {TDI_CPU_KERNELS(AVX512, AVX512, AVX512, ONEDNN, PLAIN) NULL};
 #endif
 
 const tdi_kernel *const *tdi_cpu_kernels(tdi_cpu_isa isa)

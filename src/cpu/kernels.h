@@ -1,4 +1,16 @@
-/* kernels.h - every kernel of the CPU device, by name. */
+/* kernels.h - every kernel of the CPU device: one list per primitive, best first, each entry tagged with what it needs.
+ *
+ * The tags are
+ *
+ *     VECTOR   vector loops of an *_isa.c file, which is compiled for each instruction set
+ *     AVX512   the same, but the kernel declines every call below AVX-512
+ *     AMX      the same, but the kernel declines every call without AMX
+ *     ONEDNN   calls oneDNN; the list of a build without oneDNN leaves it out
+ *     PLAIN    plain C
+ *
+ * The plan takes the first kernel of an op that does not decline the call. A kernel that is not confident to be the
+ * best is timed against those below it (tdi_kernel). When all decline, the op's reference runs. The order of the ops
+ * does not matter. */
 #ifndef TDI_CPU_KERNELS_H
 #define TDI_CPU_KERNELS_H
 
@@ -6,134 +18,138 @@
 #include "cpu/vector_loops.h"
 #include "ops/ops.h"
 
-/* Compiled once per instruction set: X(stem, isa) */
-#define TDI_CPU_VECTOR_KERNELS(X, isa)                                                                                 \
-    X(matmul, isa)                                                                                                     \
-    X(matmul_update, isa)                                                                                              \
-    X(winograd_rows_conv2d, isa)                                                                                       \
-    X(winograd_rows_conv2d_grad_input, isa)                                                                            \
-    X(tiles_conv2d, isa)                                                                                               \
-    X(tiles_conv2d_grad_input, isa)                                                                                    \
-    X(tiles_conv2d_grad_filter, isa)                                                                                   \
-    X(winograd_rows_conv2d_grad_filter, isa)                                                                           \
-    X(conv2d, isa)                                                                                                     \
-    X(conv2d_grad_input, isa)                                                                                          \
-    X(conv2d_grad_filter, isa)                                                                                         \
-    X(winograd_conv2d, isa)                                                                                            \
-    X(winograd_conv2d_grad_input, isa)                                                                                 \
-    X(winograd_conv2d_grad_filter, isa)                                                                                \
-    X(direct_conv2d, isa)                                                                                              \
-    X(direct_conv2d_grad_input, isa)                                                                                   \
-    X(direct_conv2d_grad_filter, isa)                                                                                  \
-    X(broadcast_conv2d, isa)                                                                                           \
-    X(broadcast_conv2d_grad_input, isa)                                                                                \
-    X(broadcast_conv2d_grad_filter, isa)                                                                               \
-    X(unary, isa)                                                                                                      \
-    X(unary_grad, isa)                                                                                                 \
-    X(binary, isa)                                                                                                     \
-    X(bias_add, isa)                                                                                                   \
-    X(affine, isa)                                                                                                     \
-    X(fill, isa)                                                                                                       \
-    X(identity, isa)                                                                                                   \
-    X(cast, isa)                                                                                                       \
-    X(reduce, isa)                                                                                                     \
-    X(batch_mean, isa)                                                                                                 \
-    X(batch_mean_grad, isa)                                                                                            \
-    X(accumulate, isa)                                                                                                 \
-    X(regularization, isa)                                                                                             \
-    X(softmax, isa)                                                                                                    \
-    X(softmax_grad, isa)                                                                                               \
-    X(log_softmax, isa)                                                                                                \
-    X(log_softmax_grad, isa)                                                                                           \
-    X(sparse_softmax_cross_entropy, isa)                                                                               \
-    X(sparse_softmax_cross_entropy_grad, isa)                                                                          \
-    X(softmax_cross_entropy, isa)                                                                                      \
-    X(softmax_cross_entropy_grad, isa)                                                                                 \
-    X(sigmoid_cross_entropy, isa)                                                                                      \
-    X(sigmoid_cross_entropy_grad, isa)                                                                                 \
-    X(max_pool2d, isa)                                                                                                 \
-    X(max_pool2d_grad, isa)                                                                                            \
-    X(average_pool2d, isa)                                                                                             \
-    X(average_pool2d_grad, isa)                                                                                        \
-    X(bfloat16_max_pool2d, isa)                                                                                        \
-    X(bfloat16_max_pool2d_grad, isa)                                                                                   \
-    X(bfloat16_average_pool2d, isa)                                                                                    \
-    X(bfloat16_average_pool2d_grad, isa)                                                                               \
-    X(bfloat16_reduce, isa)                                                                                            \
-    X(gather, isa)                                                                                                     \
-    X(scatter_add, isa)                                                                                                \
-    X(upsample2d, isa)                                                                                                 \
-    X(upsample2d_grad, isa)                                                                                            \
-    X(batch_norm_stats, isa)                                                                                           \
-    X(batch_norm, isa)                                                                                                 \
-    X(batch_norm_grad_stats, isa)                                                                                      \
-    X(batch_norm_grad_input, isa)                                                                                      \
-    X(batch_norm_moving, isa)                                                                                          \
-    X(batch_norm_inference, isa)                                                                                       \
-    X(lstm, isa)                                                                                                       \
-    X(lstm_by_rows, isa)                                                                                               \
-    X(lstm_output, isa)                                                                                                \
-    X(lstm_grad, isa)                                                                                                  \
-    X(lstm_grad_by_rows, isa)                                                                                          \
-    X(lstm_grad_recurrent, isa)                                                                                        \
-    X(dropout, isa)                                                                                                    \
-    X(adam, isa)                                                                                                       \
-    X(sgd, isa)                                                                                                        \
-    X(moving_average, isa)                                                                                             \
-    X(accumulate_gradient, isa)                                                                                        \
-    X(squared_norm, isa)                                                                                               \
-    X(clip_by_norm, isa)                                                                                               \
-    X(regularize, isa)                                                                                                 \
-    X(reduce_scatter, isa)                                                                                             \
-    X(leave_product, isa)                                                                                              \
-    X(joint_update, isa)
+#define TDI_CPU_KERNELS(VECTOR, AVX512, AMX, ONEDNN, PLAIN)                                                            \
+    /* matmul */                                                                                                       \
+    VECTOR(matmul)                                                                                                     \
+    ONEDNN(matmul_onednn)                                                                                              \
+    ONEDNN(matmul_bfloat16_onednn)                                                                                     \
+    PLAIN(widened_matmul)                                                                                              \
+    /* matmul_update */                                                                                                \
+    VECTOR(matmul_update)                                                                                              \
+    ONEDNN(matmul_update_onednn)                                                                                       \
+    /* leave_gradient, joint_update */                                                                                 \
+    VECTOR(leave_product)                                                                                              \
+    ONEDNN(leave_product_onednn)                                                                                       \
+    PLAIN(leave_factors)                                                                                               \
+    VECTOR(joint_update)                                                                                               \
+    /* conv2d */                                                                                                       \
+    VECTOR(winograd_rows_conv2d)                                                                                       \
+    AMX(amx_conv2d)                                                                                                    \
+    VECTOR(conv2d)                                                                                                     \
+    VECTOR(winograd_conv2d)                                                                                            \
+    AVX512(direct_conv2d)                                                                                              \
+    VECTOR(broadcast_conv2d)                                                                                           \
+    ONEDNN(conv2d_matmul_onednn)                                                                                       \
+    ONEDNN(conv2d_onednn)                                                                                              \
+    PLAIN(widened_conv2d)                                                                                              \
+    /* conv2d_grad_input */                                                                                            \
+    VECTOR(winograd_rows_conv2d_grad_input)                                                                            \
+    AMX(amx_conv2d_grad_input)                                                                                         \
+    VECTOR(conv2d_grad_input)                                                                                          \
+    VECTOR(winograd_conv2d_grad_input)                                                                                 \
+    AVX512(direct_conv2d_grad_input)                                                                                   \
+    VECTOR(broadcast_conv2d_grad_input)                                                                                \
+    ONEDNN(conv2d_grad_input_matmul_onednn)                                                                            \
+    ONEDNN(conv2d_grad_input_thin_onednn)                                                                              \
+    ONEDNN(conv2d_grad_input_onednn)                                                                                   \
+    PLAIN(widened_conv2d_grad_input)                                                                                   \
+    /* conv2d_grad_filter */                                                                                           \
+    AMX(amx_conv2d_grad_filter)                                                                                        \
+    VECTOR(winograd_rows_conv2d_grad_filter)                                                                           \
+    VECTOR(conv2d_grad_filter)                                                                                         \
+    VECTOR(winograd_conv2d_grad_filter)                                                                                \
+    AVX512(direct_conv2d_grad_filter)                                                                                  \
+    VECTOR(broadcast_conv2d_grad_filter)                                                                               \
+    ONEDNN(conv2d_grad_filter_matmul_onednn)                                                                           \
+    ONEDNN(conv2d_grad_filter_onednn)                                                                                  \
+    PLAIN(widened_conv2d_grad_filter)                                                                                  \
+    /* pooling and upsampling */                                                                                       \
+    VECTOR(max_pool2d)                                                                                                 \
+    VECTOR(bfloat16_max_pool2d)                                                                                        \
+    VECTOR(max_pool2d_grad)                                                                                            \
+    VECTOR(bfloat16_max_pool2d_grad)                                                                                   \
+    VECTOR(average_pool2d)                                                                                             \
+    VECTOR(bfloat16_average_pool2d)                                                                                    \
+    VECTOR(average_pool2d_grad)                                                                                        \
+    VECTOR(bfloat16_average_pool2d_grad)                                                                               \
+    VECTOR(upsample2d)                                                                                                 \
+    VECTOR(upsample2d_grad)                                                                                            \
+    /* the steps of an LSTM */                                                                                         \
+    VECTOR(lstm)                                                                                                       \
+    VECTOR(lstm_by_rows)                                                                                               \
+    VECTOR(lstm_output)                                                                                                \
+    VECTOR(lstm_grad)                                                                                                  \
+    VECTOR(lstm_grad_by_rows)                                                                                          \
+    VECTOR(lstm_grad_recurrent)                                                                                        \
+    /* batch normalization */                                                                                          \
+    VECTOR(batch_norm_stats)                                                                                           \
+    VECTOR(batch_norm)                                                                                                 \
+    VECTOR(batch_norm_grad_stats)                                                                                      \
+    VECTOR(batch_norm_grad_input)                                                                                      \
+    VECTOR(batch_norm_moving)                                                                                          \
+    VECTOR(batch_norm_inference)                                                                                       \
+    /* element by element */                                                                                           \
+    VECTOR(unary)                                                                                                      \
+    VECTOR(unary_grad)                                                                                                 \
+    VECTOR(binary)                                                                                                     \
+    VECTOR(bias_add)                                                                                                   \
+    VECTOR(affine)                                                                                                     \
+    VECTOR(fill)                                                                                                       \
+    VECTOR(identity)                                                                                                   \
+    VECTOR(cast)                                                                                                       \
+    VECTOR(dropout)                                                                                                    \
+    /* softmax and losses */                                                                                           \
+    VECTOR(softmax)                                                                                                    \
+    VECTOR(softmax_grad)                                                                                               \
+    VECTOR(log_softmax)                                                                                                \
+    VECTOR(log_softmax_grad)                                                                                           \
+    VECTOR(sparse_softmax_cross_entropy)                                                                               \
+    VECTOR(sparse_softmax_cross_entropy_grad)                                                                          \
+    VECTOR(softmax_cross_entropy)                                                                                      \
+    VECTOR(softmax_cross_entropy_grad)                                                                                 \
+    VECTOR(sigmoid_cross_entropy)                                                                                      \
+    VECTOR(sigmoid_cross_entropy_grad)                                                                                 \
+    /* sums and means */                                                                                               \
+    VECTOR(reduce)                                                                                                     \
+    VECTOR(bfloat16_reduce)                                                                                            \
+    VECTOR(batch_mean)                                                                                                 \
+    VECTOR(batch_mean_grad)                                                                                            \
+    VECTOR(accumulate)                                                                                                 \
+    VECTOR(regularization)                                                                                             \
+    /* elements moved */                                                                                               \
+    VECTOR(gather)                                                                                                     \
+    VECTOR(scatter_add)                                                                                                \
+    PLAIN(slice)                                                                                                       \
+    PLAIN(broadcast)                                                                                                   \
+    PLAIN(concat)                                                                                                      \
+    PLAIN(pad)                                                                                                         \
+    /* metrics */                                                                                                      \
+    PLAIN(sparse_categorical_accuracy)                                                                                 \
+    PLAIN(categorical_accuracy)                                                                                        \
+    PLAIN(binary_accuracy)                                                                                             \
+    PLAIN(in_top_k)                                                                                                    \
+    PLAIN(class_pairs)                                                                                                 \
+    PLAIN(buckets)                                                                                                     \
+    PLAIN(valid_weights)                                                                                               \
+    /* gradients and updates */                                                                                        \
+    VECTOR(reduce_scatter)                                                                                             \
+    VECTOR(accumulate_gradient)                                                                                        \
+    VECTOR(squared_norm)                                                                                               \
+    VECTOR(clip_by_norm)                                                                                               \
+    VECTOR(regularize)                                                                                                 \
+    VECTOR(adam)                                                                                                       \
+    VECTOR(sgd)                                                                                                        \
+    VECTOR(moving_average)
 
-/* Compiled once: X(stem) */
-#define TDI_CPU_PLAIN_KERNELS(X)                                                                                       \
-    X(widened_matmul)                                                                                                  \
-    X(widened_conv2d)                                                                                                  \
-    X(widened_conv2d_grad_input)                                                                                       \
-    X(widened_conv2d_grad_filter)                                                                                      \
-    X(slice)                                                                                                           \
-    X(leave_factors)                                                                                                   \
-    X(broadcast)                                                                                                       \
-    X(concat)                                                                                                          \
-    X(pad)                                                                                                             \
-    X(sparse_categorical_accuracy)                                                                                     \
-    X(categorical_accuracy)                                                                                            \
-    X(binary_accuracy)                                                                                                 \
-    X(in_top_k)                                                                                                        \
-    X(class_pairs)                                                                                                     \
-    X(buckets)                                                                                                         \
-    X(valid_weights)
-
-/* Through oneDNN: X(stem) */
-#ifdef TANDEM_ONEDNN
-#define TDI_CPU_ONEDNN_KERNELS(X)                                                                                      \
-    X(matmul_onednn)                                                                                                   \
-    X(matmul_bfloat16_onednn)                                                                                          \
-    X(matmul_update_onednn)                                                                                            \
-    X(leave_product_onednn)                                                                                            \
-    X(conv2d_matmul_onednn)                                                                                            \
-    X(conv2d_grad_input_matmul_onednn)                                                                                 \
-    X(conv2d_grad_filter_matmul_onednn)                                                                                \
-    X(conv2d_grad_input_thin_onednn)                                                                                   \
-    X(conv2d_onednn)                                                                                                   \
-    X(conv2d_grad_input_onednn)                                                                                        \
-    X(conv2d_grad_filter_onednn)
-#else
-#define TDI_CPU_ONEDNN_KERNELS(X)
-#endif
-
-#define TDI_DECLARE_VECTOR_KERNEL_(stem, isa) extern const tdi_kernel tdi_cpu_##stem##_##isa;
-#define TDI_DECLARE_KERNEL_(stem)             extern const tdi_kernel tdi_cpu_##stem;
-TDI_CPU_VECTOR_KERNELS(TDI_DECLARE_VECTOR_KERNEL_, baseline)
+#define TDI_DECLARE_KERNEL_(stem) extern const tdi_kernel tdi_cpu_##stem;
 #ifdef TANDEM_X86
-TDI_CPU_VECTOR_KERNELS(TDI_DECLARE_VECTOR_KERNEL_, avx2)
-TDI_CPU_VECTOR_KERNELS(TDI_DECLARE_VECTOR_KERNEL_, avx512)
+#define TDI_DECLARE_VECTOR_KERNEL_(stem)                                                                               \
+    extern const tdi_kernel tdi_cpu_##stem##_baseline, tdi_cpu_##stem##_avx2, tdi_cpu_##stem##_avx512;
+#else
+#define TDI_DECLARE_VECTOR_KERNEL_(stem) extern const tdi_kernel tdi_cpu_##stem##_baseline;
 #endif
-TDI_CPU_PLAIN_KERNELS(TDI_DECLARE_KERNEL_)
-TDI_CPU_ONEDNN_KERNELS(TDI_DECLARE_KERNEL_)
+TDI_CPU_KERNELS(TDI_DECLARE_VECTOR_KERNEL_, TDI_DECLARE_VECTOR_KERNEL_, TDI_DECLARE_VECTOR_KERNEL_, TDI_DECLARE_KERNEL_,
+                TDI_DECLARE_KERNEL_)
 #undef TDI_DECLARE_VECTOR_KERNEL_
 #undef TDI_DECLARE_KERNEL_
 

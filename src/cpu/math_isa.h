@@ -1,8 +1,9 @@
-/* math_isa.h - exp, log, tanh and their kin without branches or calls, for loops that become vector instructions.
+/* math_isa.h - exp, log, tanh and related functions without branches or calls, for loops that become vector
+ * instructions.
  *
- * Argument reduction and polynomials follow Cephes (S. Moshier). Errors are within a few units in the last place over
- * the whole range (tests/cpu/math.c holds the bounds); NaN stays NaN, infinities are exact. Results too small for a
- * normal number may be zero. */
+ * Argument reduction and polynomials follow Cephes (S. Moshier). Errors are a few units in the last place over the
+ * whole range (tests/cpu/math.c has the bounds). NaN stays NaN, infinities are exact; a result too small for a normal
+ * number may be zero. */
 #ifndef TDI_CPU_MATH_ISA_H
 #define TDI_CPU_MATH_ISA_H
 
@@ -38,10 +39,10 @@ static inline float math_clamp(float x, float low, float high)
     return x > high ? high : x;
 }
 
-/* 1.5 * 2^23: added to a number, it rounds it to an integer in the low bits. */
+/* 1.5 * 2^23. Adding it to a number rounds the number to an integer, which stands in the low bits of the sum. */
 #define MATH_ROUND_MAGIC 12582912.0f
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2; n as an integer. */
+/* Splits x = n ln 2 + r with |r| <= ln 2 / 2; returns n. */
 static inline int32_t math_reduce(float x, float *r)
 {
     float shifted = x * 1.44269504088896341f + MATH_ROUND_MAGIC;
@@ -56,7 +57,7 @@ static inline float math_power2(int32_t n)
     return math_float((int32_t)((uint32_t)(n + 127) << 23));
 }
 
-/* (e^r - 1 - r) / r^2 on the reduced range */
+/* (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2 */
 static inline float math_exp_polynomial(float r)
 {
     float p = 1.9875691500e-4f;
@@ -83,7 +84,7 @@ static inline float math_exp(float x)
     return math_exp_reduced(n, r);
 }
 
-/* e^x - 1; x beyond 88 gives what e^88 does, which is enough for its callers */
+/* e^x - 1. For x > 88 it returns e^88 - 1, which is enough for its callers. */
 static inline float math_expm1(float x)
 {
     float r;
@@ -93,11 +94,12 @@ static inline float math_expm1(float x)
     return scale * p + (scale - 1.0f);
 }
 
-/* 1.5 * 2^23 + 127: added to a number near the integer n, it leaves n + 127 in the low bits, which shifted are 2^n. */
+/* 1.5 * 2^23 + 127. Adding it to a number near the integer n leaves n + 127 in the low bits; shifted left by 23 these
+ * are the float 2^n. */
 #define MATH_POWER_MAGIC 12583039.0f
 
-/* e / (e + 2) for e = e^2a - 1, a = |x| = n ln 2 / 2 + r: short, as whole networks wait for it. (e^2r - 1 - 2r) / r^2
- * on the reduced range, highest term first. */
+/* tanh(a) = e / (e + 2) with e = e^2a - 1, for a = |x| = n ln 2 / 2 + r. The terms are the polynomial
+ * (e^2r - 1 - 2r) / r^2, highest first. It has few terms, since networks spend much of their time in tanh. */
 #define MATH_TANH_SCALE 2.88539008177792681f
 #define MATH_TANH_STEP  0.34657359027997264f
 enum { MATH_TANH_TERMS = 5 };
@@ -121,7 +123,7 @@ static inline float math_sigmoid(float x)
     return 1.0f / (1.0f + math_exp(-x));
 }
 
-/* For finite x > 0 that is not tiny: sqrt(1/2) <= m < sqrt(2), x = 2^e m. */
+/* log(x) for normal x > 0, split into x = 2^e m with sqrt(1/2) <= m < sqrt(2). */
 static inline float math_log_positive(float x)
 {
     int32_t bits = math_bits(x), e = (bits - 0x3f3504f3) >> 23;
@@ -148,7 +150,7 @@ static inline float math_log(float x)
     return x < 0.0f ? NAN : x != x ? x : y;
 }
 
-/* log(1 + x) for x in [0, 1]: what rounding 1 + x lost is put back. */
+/* log(1 + x) for x in [0, 1]. The second term puts back what rounding 1 + x has lost. */
 static inline float math_log1p_unit(float x)
 {
     float w = 1.0f + x;
@@ -160,8 +162,8 @@ static inline float math_softplus(float x)
     return (x > 0.0f ? x : 0.0f) + math_log1p_unit(math_exp(-math_abs(x)));
 }
 
-/* e^-(a^2 / 2) for a in [0, 15]: the square of a's upper half is exact, so that the exponential has no rounding error
- * to enlarge; what that square lacks goes into the rest of the reduction. */
+/* e^-(a^2 / 2) for a in [0, 15]. The exponential would enlarge a rounding error of its argument; the square of a's
+ * upper half has none, and the remainder of the square goes into the reduced argument. */
 static inline float math_bell(float a)
 {
     float upper = math_float(math_bits(a) & ~0xfff), r;
@@ -169,8 +171,8 @@ static inline float math_bell(float a)
     return math_exp_reduced(n, r - 0.5f * (a - upper) * (a + upper));
 }
 
-/* The share of a standard normal distribution above a, in [0, 15], of which `bell` is math_bell: bell t P(t) with
- * t = 1 / (1 + a / 3), the form of Abramowitz & Stegun 7.1.26. P is fitted to the least largest relative error. */
+/* The share of a standard normal distribution above a in [0, 15], given bell = math_bell(a): bell t P(t) with
+ * t = 1 / (1 + a / 3), the form of Abramowitz & Stegun 7.1.26. P is fitted to the least maximum relative error. */
 static inline float math_normal_above(float a, float bell)
 {
     float t = 1.0f / (1.0f + a * 0.333333333f);

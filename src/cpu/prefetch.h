@@ -1,4 +1,4 @@
-/* prefetch.h - prefetches of memory that is read or written next: all at once, or a line at each step of a product. */
+/* prefetch.h - prefetches memory that is read or written next: all at once, or a line at each step of a product. */
 #ifndef TDI_CPU_PREFETCH_H
 #define TDI_CPU_PREFETCH_H
 
@@ -6,9 +6,9 @@
 
 #include "device/call.h"
 
-enum { TDI_LINE = 64 /* bytes of the cache's */ };
+enum { TDI_LINE = 64 /* bytes of a cache line */ };
 
-/* Prefetches elements [begin, end) of each row at once: memory, or another core's cache, gives several lines in the
+/* Prefetches elements [begin, end) of rows, all at once: memory, or another core's cache, delivers several lines in the
  * time of one. */
 static inline void tdi_fetch(const float *from, int64_t row, int64_t rows, int64_t begin, int64_t end)
 {
@@ -17,8 +17,8 @@ static inline void tdi_fetch(const float *from, int64_t row, int64_t rows, int64
             __builtin_prefetch(from + i * row + k);
 }
 
-/* Claims lines of which other cores have copies, and which are about to be written: stores what is there, many lines at
- * a time. (prefetchw, which is meant for this, leaves a line as it is on an AMD Zen 4 that has a copy too.) */
+/* Claims lines that are about to be written and of which other cores have copies, by storing what is there, many at a
+ * time. (prefetchw is meant for this, but an AMD Zen 4 that has a copy ignores it.) */
 static inline void tdi_claim(float *at, int64_t count)
 {
     for (int64_t i = 0; i < count; i += TDI_LINE / (int64_t)sizeof *at) {
@@ -27,11 +27,11 @@ static inline void tdi_claim(float *at, int64_t count)
     }
 }
 
-/* What is still to be prefetched: `runs` of `count` lines each, `step` bytes from line to line. */
+/* A region to prefetch: `runs` runs, `run_step` bytes apart, of `count` lines, `step` bytes apart. */
 typedef struct tdi_prefetch_region {
     const char *at;
     int64_t step, count, run_step, runs;
-    int64_t taken; /* lines of the first run that have been prefetched */
+    int64_t taken; /* lines of the first run that have been taken */
 } tdi_prefetch_region;
 
 typedef struct tdi_prefetch_lines {
@@ -44,15 +44,15 @@ static inline tdi_prefetch_region tdi_prefetch_run(const void *from, int64_t byt
     return (tdi_prefetch_region){.at = from, .step = TDI_LINE, .count = bytes / TDI_LINE, .runs = bytes >= TDI_LINE};
 }
 
-/* Rows of `bytes` bytes, `step` bytes from row to row. */
+/* The region of `rows` rows of `bytes`, `step` bytes apart. */
 static inline tdi_prefetch_region tdi_prefetch_rows(const void *from, int64_t step, int64_t rows, int64_t bytes)
 {
     return (tdi_prefetch_region){
         .at = from, .step = step, .count = rows, .run_step = TDI_LINE, .runs = (bytes + TDI_LINE - 1) / TDI_LINE};
 }
 
-/* Takes the lines that a product of `steps` steps prefetches from the first region that has any left, one at each step.
- * They may reach behind the run's end. When nothing is left, the product prefetches one line again and again. */
+/* Takes the lines that a product of `steps` steps prefetches, one a step, from the first region that has any left; when
+ * none has, one line again and again. */
 static inline tdi_prefetch_lines tdi_next_prefetch(tdi_prefetch_region *regions, int count, int64_t steps)
 {
     for (tdi_prefetch_region *a = regions; a < regions + count; a++)

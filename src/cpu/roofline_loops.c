@@ -1,5 +1,5 @@
-/* roofline_loops.c - which loops are this CPU's, and those over bfloat16 numbers: a function's attributes say for which
- * processors it is compiled. */
+/* roofline_loops.c - chooses this CPU's loops, and has those over bfloat16 values: the attributes of a function say
+ * which instructions it is compiled for. */
 #include "cpu/roofline_loops.h"
 
 #include "cpu/amx.h"
@@ -20,7 +20,7 @@ static const tdi_roofline_loops *best_loops(void)
 void tdi_cpu_roofline_loops(tdi_roofline_loops *loops)
 {
     *loops = *best_loops();
-    const tdi_bfloat16_loop *narrow = tdi_bfloat16_tiles.works() ? &tdi_bfloat16_tiles : &tdi_bfloat16_vectors;
+    const tdi_bfloat16_loop *narrow = tdi_bfloat16_amx.works() ? &tdi_bfloat16_amx : &tdi_bfloat16_vectors;
     if (!narrow->works())
         return;
     loops->bfloat16_flops = narrow->flops;
@@ -56,10 +56,10 @@ __attribute__((target("avx512f,avx512bf16"))) static void run_vectors(int64_t ti
 
 const tdi_bfloat16_loop tdi_bfloat16_vectors = {vectors_work, 2.0 * TDI_ROOFLINE_SUMS * 32, run_vectors};
 
-/* Four tiles of sums, two of each factor: as a matrix product would use them. */
+/* Four tiles of sums and two of each factor, as a matrix product uses them. */
 __attribute__((target("amx-tile,amx-bf16"))) static void run_tiles(int64_t times)
 {
-    tdi_tiles_begin();
+    tdi_amx_begin();
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -74,10 +74,10 @@ __attribute__((target("amx-tile,amx-bf16"))) static void run_tiles(int64_t times
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
     }
-    tdi_tiles_end();
+    tdi_amx_end();
 }
 
-const tdi_bfloat16_loop tdi_bfloat16_tiles = {tdi_tiles_work, 4 * 2.0 * 16 * 16 * 32, run_tiles};
+const tdi_bfloat16_loop tdi_bfloat16_amx = {tdi_amx_works, 4 * 2.0 * 16 * 16 * 32, run_tiles};
 
 #else
 
@@ -86,6 +86,6 @@ static bool never(void)
     return false;
 }
 
-const tdi_bfloat16_loop tdi_bfloat16_vectors = {.works = never}, tdi_bfloat16_tiles = {.works = never};
+const tdi_bfloat16_loop tdi_bfloat16_vectors = {.works = never}, tdi_bfloat16_amx = {.works = never};
 
 #endif

@@ -1,4 +1,4 @@
-/* roofline_loops_isa.c - what the CPU's vectors can do at most: multiply-adds, reading, reading and writing. */
+/* roofline_loops_isa.c - the most that the CPU's vectors can do: multiply-adds, reading, reading and writing. */
 #include "cpu/isa.h"
 #include "cpu/roofline_loops.h"
 

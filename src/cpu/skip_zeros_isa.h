@@ -1,13 +1,15 @@
-/* skip_zeros_isa.h - which steps of a product multiply by nothing but zeros.
+/* skip_zeros_isa.h - finds the steps of a product that multiply by nothing but zeros, so that they can be skipped.
  *
- * Pixels along the border of images, words that a sample does not have, units that none wakes: whatever such elements
- * are multiplied by, they add nothing, so that a product need not take their steps. */
+ * A left factor often has columns that are zero in all rows of a block: pixels along the border of images, words that
+ * no sample has, units that a rectifier has switched off. Zero times a finite number adds nothing, so a product skips
+ * such a column's step after checking that what it would multiply is finite (tdi_all_finite). Results are the same but
+ * for the sign of a zero. */
 #ifndef TDI_CPU_SKIP_ZEROS_ISA_H
 #define TDI_CPU_SKIP_ZEROS_ISA_H
 
 #include "cpu/isa.h"
 
-/* Bit i: element i is not +0. (To take -0 for a number does no harm.) */
+/* Bit i is set where element i is not +0. (Treating -0 as nonzero does no harm.) */
 static inline uint32_t tdi_nonzero_bits(tdi_vector_bits x)
 {
 #if defined(__AVX512F__)
@@ -25,7 +27,8 @@ static inline uint32_t tdi_nonzero_bits(tdi_vector_bits x)
 #endif
 }
 
-/* Appends first + i for each bit i; returns how many there are then. Writes a vector's width beyond the last. */
+/* Appends first + i to at[count ..] for each set bit i; returns the new count. It may write up to TDI_WIDTH entries
+ * beyond the last. */
 static inline int64_t tdi_append_bits(int64_t first, uint32_t bits, int64_t count, uint16_t *at)
 {
 #if defined(__AVX512F__)
@@ -46,8 +49,8 @@ static inline int64_t tdi_append_bits(int64_t first, uint32_t bits, int64_t coun
 #endif
 }
 
-/* Bit i of bits[g], g < columns / TDI_WIDTH rounded up: column g * TDI_WIDTH + i of rows `row` floats apart is not zero
- * in all of them. */
+/* Finds the columns that are not zero in all of `rows` rows, which lie `row` floats apart: column g * TDI_WIDTH + i
+ * sets bit i of bits[g]. */
 static inline void tdi_nonzero_columns(const float *data, int64_t row, int64_t rows, int64_t columns, uint16_t *bits)
 {
     int64_t j = 0;
@@ -61,12 +64,11 @@ static inline void tdi_nonzero_columns(const float *data, int64_t row, int64_t r
         return;
     tdi_vector_bits any = {0};
     for (int64_t i = 0; i < rows; i++)
-        any |= (tdi_vector_bits)tdi_load_part(data + i * row + j, columns - j);
+        any |= (tdi_vector_bits)tdi_load_first(data + i * row + j, columns - j);
     *bits = (uint16_t)tdi_nonzero_bits(any);
 }
 
-/* Into at[], with room for `columns` + TDI_WIDTH, those of which the bit is set, or is not; returns how many there are.
- */
+/* Lists the columns whose bit is `set`; returns how many there are. at[] has room for columns + TDI_WIDTH entries. */
 static inline int64_t tdi_columns_of(const uint16_t *bits, bool set, int64_t columns, uint16_t *at)
 {
     int64_t count = 0;
@@ -77,7 +79,7 @@ static inline int64_t tdi_columns_of(const uint16_t *bits, bool set, int64_t col
     return count;
 }
 
-/* Whether one or more of some numbers are not +0. */
+/* Whether any of n numbers is not +0. */
 TDI_INLINE bool tdi_any_nonzero(const float *x, int64_t n)
 {
 #if defined(__AVX512VL__)
@@ -96,7 +98,7 @@ TDI_INLINE bool tdi_any_nonzero(const float *x, int64_t n)
     return any != 0;
 }
 
-/* The same of rows that are not zero in all of their columns. */
+/* Lists the rows that are not zero in all of their columns; returns how many there are. */
 TDI_INLINE int64_t tdi_nonzero_rows(const float *data, int64_t row, int64_t rows, int64_t columns, uint16_t *at)
 {
     int64_t count = 0;
@@ -107,7 +109,7 @@ TDI_INLINE int64_t tdi_nonzero_rows(const float *data, int64_t row, int64_t rows
     return count;
 }
 
-/* Whether a whole vector of them is zero. */
+/* Whether any whole vector among n numbers is zero. */
 static inline bool tdi_has_zeros(const float *x, int64_t n)
 {
     for (int64_t i = 0; i + TDI_WIDTH <= n; i += TDI_WIDTH)
@@ -116,9 +118,8 @@ static inline bool tdi_has_zeros(const float *x, int64_t n)
     return false;
 }
 
-/* Whether numbers, TDI_WIDTH columns or more of them, all stay zero when multiplied by zero: none is infinite or NaN.
- * Of `rows` rows, or those at[0 .. rows); what is left over after whole vectors is looked at with some of those before.
- */
+/* Whether no number in rows [0, rows), or in rows at[0 .. rows), is infinite or NaN. There are TDI_WIDTH columns or
+ * more; the last vector of a row may overlap the one before it. */
 static inline bool tdi_all_finite(const float *data, int64_t row, int64_t rows, const uint16_t *at, int64_t columns)
 {
     enum { ABREAST = 4 };

@@ -1,17 +1,16 @@
-/* unroll.h - sums that stay in registers. */
+/* unroll.h - loops over small arrays that shall stay in registers. */
 #ifndef TDI_CPU_UNROLL_H
 #define TDI_CPU_UNROLL_H
 
-/* Before each loop over an array of sums that is to stay in registers: its bounds are constants after inlining, and are
- * few. GCC would otherwise unroll it so late that the array goes by way of memory, before and after the loop between.
- */
+/* Stands before each loop over an array of sums that shall stay in registers; the bounds are small constants after
+ * inlining. Without it GCC unrolls the loop so late that the array is stored to memory and loaded again. */
 #if defined(__clang__)
 #define TDI_UNROLL
 #else
 #define TDI_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* The same where Clang too would unroll them so late; it demands constants. */
+/* The same for loops that Clang, too, would unroll too late. Clang demands that the bounds are constants. */
 #if defined(__clang__)
 #define TDI_UNROLL_ALL _Pragma("clang loop unroll(full)")
 #else

@@ -1,48 +1,24 @@
-/* widened_kernels.c - products and convolutions of bfloat16 values by float32 kernels: operands are widened, the result
- * is rounded. For what no bfloat16 kernel takes, and where the clock finds it faster than those that do. */
+/* widened_kernels.c - products and convolutions of bfloat16 values by the float32 kernels of the same list.
+ *
+ * The list of an op ends with such a kernel: it takes the calls that no bfloat16 kernel takes, and is timed against
+ * those that do, since float32 is faster on some shapes and CPUs. It prepares the first float32 kernel that takes the
+ * call in float32. To run, it widens the operands into its scratch, runs that kernel and rounds the result.
+ *
+ * It widens all of its operands on every thread, so that its threads share rows (of a product, columns too) but never
+ * the depth. */
 #include <stdlib.h>
 
 #include "cpu/kernels.h"
 #include "ops/common.h"
+#include "ops/widen.h"
 
-enum { MOST_IN = 3, ALIGNMENT = 64 };
+enum { MOST_IN = 3 };
 
 typedef struct widened {
-    const tdi_kernel *kernel;
-    void *state;    /* the kernel's own */
-    size_t scratch; /* its scratch, before which the float32 values lie */
+    const tdi_kernel *kernel; /* the float32 kernel */
+    void *state;              /* its own */
+    size_t scratch;           /* its own, which lies behind the float32 values */
 } widened;
-
-static size_t room_of(const tdi_value *value)
-{
-    size_t bytes = (size_t)tdi_shape_elements(&value->shape) * sizeof(float);
-    return value->dtype == TD_BFLOAT16 ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : 0;
-}
-
-static tdi_value wide_value(const tdi_value *value, char *room, size_t *used)
-{
-    tdi_value wide = *value;
-    if (value->dtype != TD_BFLOAT16)
-        return wide;
-    wide.dtype = TD_FLOAT32;
-    wide.data = room ? room + *used : NULL;
-    *used += room_of(value);
-    return wide;
-}
-
-/* The call in float32. In `room` lie the values that are not float32 already, then the kernel's scratch; NULL: only
- * shapes are asked for. *used: where its scratch begins. */
-static tdi_call wide_call(const tdi_call *call, tdi_value *in, char *room, size_t *used)
-{
-    tdi_call wide = *call;
-    *used = 0;
-    wide.in = in;
-    for (int i = 0; i < call->n_in; i++)
-        in[i] = wide_value(&call->in[i], room, used);
-    wide.out = wide_value(&call->out, room, used);
-    wide.scratch = room ? room + *used : NULL;
-    return wide;
-}
 
 static bool takes(const tdi_kernel *kernel, const tdi_op *op, const tdi_call *wide)
 {
@@ -55,8 +31,7 @@ static bool takes(const tdi_kernel *kernel, const tdi_op *op, const tdi_call *wi
 static td_status prepare(const tdi_op *op, const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     tdi_value in[MOST_IN];
-    size_t values;
-    tdi_call wide = wide_call(call, in, NULL, &values);
+    tdi_call wide = tdi_widened_call(call, in, NULL);
     widened *w = calloc(1, sizeof *w);
     if (!w)
         return tdi_no_memory(error);
@@ -72,7 +47,7 @@ static td_status prepare(const tdi_op *op, const tdi_call *call, void **state, s
     }
     if (status == TD_UNSUPPORTED)
         tdi_fail(error, status, "no float32 kernel takes it");
-    *scratch = values + w->scratch;
+    *scratch = tdi_widened_values(call) + w->scratch;
     *state = w;
     if (status == TD_OK)
         return TD_OK;
@@ -94,8 +69,7 @@ static void run(const tdi_call *call)
     const widened *w = call->state;
     const tdi_vector_loops *loops = tdi_cpu_vector_loops();
     tdi_value in[MOST_IN];
-    size_t values;
-    tdi_call wide = wide_call(call, in, call->scratch, &values);
+    tdi_call wide = tdi_widened_call(call, in, call->scratch);
     wide.state = w->state;
     for (int i = 0; i < call->n_in; i++)
         if (call->in[i].dtype == TD_BFLOAT16)

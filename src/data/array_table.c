@@ -44,7 +44,7 @@ static td_status gather_classes(const tdi_source *source, int column, const int6
                                 tdi_error *error)
 {
     const tdi_column *stored = &source->columns[column];
-    int64_t elements = tdi_sample_elements(&stored->shape), size = elements * (int64_t)td_dtype_size(stored->dtype);
+    int64_t elements = tdi_sample_elements(&stored->shape), size = (int64_t)tdi_column_bytes(stored);
     for (int64_t i = 0; i < count; i++)
         TDI_TRY(tdi_sample_classes(source, column, rows[i], (const char *)stored->values + rows[i] * size,
                                    to + i * elements, error));
@@ -53,7 +53,7 @@ static td_status gather_classes(const tdi_source *source, int column, const int6
 
 static void gather_stored(const tdi_column *stored, const int64_t *rows, int64_t count, char *to)
 {
-    size_t size = (size_t)tdi_sample_elements(&stored->shape) * td_dtype_size(stored->dtype);
+    size_t size = tdi_column_bytes(stored);
     for (int64_t i = 0; i < count; i++)
         memcpy(to + (size_t)i * size, (const char *)stored->values + (size_t)rows[i] * size, size);
 }
@@ -89,7 +89,7 @@ static td_status table_checksum(const tdi_source *source, int column, int64_t fi
 {
     enum { PIECE = 1 << 20 };
     const tdi_column *facts = &source->columns[column];
-    size_t size = (size_t)tdi_sample_elements(&facts->shape) * td_dtype_size(facts->dtype);
+    size_t size = tdi_column_bytes(facts);
     int64_t most = 1 + PIECE / (int64_t)size, end = first + count;
     char *piece = malloc((size_t)most * size);
     td_status status = piece ? TD_OK : tdi_no_memory(error);

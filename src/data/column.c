@@ -12,6 +12,11 @@ int64_t tdi_sample_elements(const td_shape *shape)
     return elements;
 }
 
+size_t tdi_column_bytes(const tdi_column *column)
+{
+    return (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
+}
+
 float tdi_stored_scale(const tdi_column *column)
 {
     return column->dtype == TD_FLOAT32 ? 1 : column->scale;
@@ -28,7 +33,7 @@ void tdi_gather_floats(const tdi_column *column, const int64_t *rows, int64_t co
 {
     const char *values = column->values;
     double scale = tdi_exact_scale(column->scale);
-    int64_t elements = tdi_sample_elements(&column->shape), stride = elements * (int64_t)td_dtype_size(column->dtype);
+    int64_t elements = tdi_sample_elements(&column->shape), stride = (int64_t)tdi_column_bytes(column);
     for (int64_t i = 0; i < count && i < PREFETCH; i++)
         prefetch_row(values + rows[i] * stride, stride);
     for (int64_t i = 0; i < count; i++) {

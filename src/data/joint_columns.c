@@ -10,12 +10,6 @@
  * leaves rows half gathered, the oldest is dropped, and made again if it is gathered after all. */
 enum { MOST_KEPT = 256, ALIGNMENT = 16 };
 
-size_t tdi_joint_bytes(const tdi_joint_columns *joint, int column)
-{
-    const tdi_column *of = &joint->reader.source.columns[column];
-    return (size_t)tdi_sample_elements(&of->shape) * td_dtype_size(of->dtype);
-}
-
 void tdi_joint_places(const tdi_joint_columns *joint, char *sample, void **places)
 {
     for (int i = 0; i < joint->columns; i++)
@@ -39,7 +33,7 @@ static bool take_kept(tdi_joint_columns *joint, int column, int64_t row, void *t
         if (kept->row != row || !(kept->columns >> column & 1))
             continue;
         found = true;
-        memcpy(to, kept->sample + joint->begin[column], tdi_joint_bytes(joint, column));
+        memcpy(to, kept->sample + joint->begin[column], tdi_column_bytes(&joint->reader.source.columns[column]));
         kept->columns &= ~(1u << column);
         if (!kept->columns)
             drop(joint, i);

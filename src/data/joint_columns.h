@@ -41,8 +41,6 @@ td_status tdi_joint_add(tdi_joint_columns *joint, const char *function, bool y, 
 td_status tdi_joint_add_list(tdi_joint_columns *joint, const char *function, bool y, const td_column *list,
                              tdi_error *error);
 
-/* The bytes of a column of one sample. */
-size_t tdi_joint_bytes(const tdi_joint_columns *joint, int column);
 /* Sets places[0 .. columns) to where the columns are in a sample of begin[columns] bytes. */
 void tdi_joint_places(const tdi_joint_columns *joint, char *sample, void **places);
 

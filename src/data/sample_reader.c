@@ -9,6 +9,19 @@
 #include "base/thread.h"
 #include "data/convert.h"
 
+void *tdi_sample_reader_create(size_t size, const char *name, void (*release)(tdi_source *source), tdi_error *error)
+{
+    tdi_source *source = calloc(1, size);
+    if (!source) {
+        tdi_no_memory(error);
+        return NULL;
+    }
+    snprintf(source->name, sizeof source->name, "%s", name);
+    source->gather = tdi_sample_reader_gather;
+    source->release = release;
+    return source;
+}
+
 /* ---- class numbers ---- */
 
 static td_status not_a_class(const tdi_source *source, int column, int64_t row, const char *element, tdi_error *error)
@@ -80,7 +93,7 @@ static td_status convert(const tdi_source *source, int column, const int64_t *ro
         tdi_convert_floats(facts->dtype, from, to, elements * count, tdi_exact_scale(facts->scale));
         return TD_OK;
     }
-    size_t stored = (size_t)elements * td_dtype_size(facts->dtype);
+    size_t stored = tdi_column_bytes(facts);
     for (int64_t i = 0; i < count; i++)
         TDI_TRY(tdi_sample_classes(source, column, rows[i], from + (size_t)i * stored, (int32_t *)to + i * elements,
                                    error));
@@ -93,7 +106,7 @@ td_status tdi_sample_reader_gather(tdi_source *source, int column, const int64_t
     tdi_sample_reader *reader = (tdi_sample_reader *)source;
     const tdi_column *facts = &source->columns[column];
     size_t elements = (size_t)tdi_sample_elements(&facts->shape);
-    size_t stored = elements * td_dtype_size(facts->dtype), made = elements * td_dtype_size(as);
+    size_t stored = tdi_column_bytes(facts), made = elements * td_dtype_size(as);
     bool in_place = as == facts->dtype && (as != TD_FLOAT32 || facts->scale == 1);
     int64_t most = reader->read_run ? 1 + PIECE / (int64_t)stored : 1;
     char *piece = in_place ? NULL : malloc((size_t)(most < count ? most : count) * stored + 1);
@@ -134,7 +147,7 @@ static size_t largest_sample(const tdi_source *source)
 {
     size_t largest = 1;
     for (int i = 0; i < source->n_x + source->n_y; i++) {
-        size_t size = (size_t)tdi_sample_elements(&source->columns[i].shape) * td_dtype_size(source->columns[i].dtype);
+        size_t size = tdi_column_bytes(&source->columns[i]);
         largest = size > largest ? size : largest;
     }
     return largest;

@@ -17,6 +17,10 @@ typedef struct tdi_sample_reader {
     int64_t *kept; /* [samples] the file's number of each row, when some of its samples are left out; NULL: all rows */
 } tdi_sample_reader;
 
+/* Allocates a zeroed source of `size` bytes, which begins with a tdi_sample_reader, and sets its name, gather and
+ * release. NULL when out of memory. */
+void *tdi_sample_reader_create(size_t size, const char *name, void (*release)(tdi_source *source), tdi_error *error);
+
 /* The `gather` of such a source: reads, and converts to `as`. */
 td_status tdi_sample_reader_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to,
                                    td_dtype as, tdi_error *error);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -138,7 +139,7 @@ static td_status add_own(const tdi_source *source, uint32_t *crc, const atomic_i
 {
     for (int i = 0; i < source->n_x + source->n_y; i++) {
         const tdi_column *column = &source->columns[i];
-        size_t sample = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
+        size_t sample = tdi_column_bytes(column);
         if (column->values)
             *crc = tdi_crc32c(*crc, column->values, (size_t)source->samples * sample);
         else if (source->checksum)
@@ -181,12 +182,13 @@ td_status tdi_source_count(tdi_source *source, const char *or_else, const atomic
     return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: how many samples it has is not known", source->name);
 }
 
-td_status tdi_count_beneath(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
+td_status tdi_source_finish(tdi_source *source, td_status status, tdi_source **opened)
 {
-    tdi_source *of = (tdi_source *)(uintptr_t)source->beneath(source, 0);
-    TDI_TRY(tdi_source_count(of, or_else, stop, error));
-    source->samples = of->samples;
-    return TD_OK;
+    if (status == TD_OK)
+        *opened = source;
+    else
+        source->release(source);
+    return status;
 }
 
 td_status tdi_check_stop(const atomic_int *stop, tdi_error *error)
@@ -203,4 +205,51 @@ void tdi_source_end(tdi_source *source)
 {
     if (source->end)
         source->end(source);
+}
+
+/* ---- stages over one source ---- */
+
+tdi_source *tdi_stage_below(const tdi_source *stage)
+{
+    return stage->of->source;
+}
+
+static td_status stage_count(tdi_source *stage, const char *or_else, const atomic_int *stop, tdi_error *error)
+{
+    TDI_TRY(tdi_source_count(tdi_stage_below(stage), or_else, stop, error));
+    stage->samples = tdi_stage_below(stage)->samples;
+    return TD_OK;
+}
+
+static td_status stage_begin(tdi_source *stage, const tdi_source_run *run, tdi_error *error)
+{
+    return tdi_source_begin(tdi_stage_below(stage), run, error);
+}
+
+static void stage_end(tdi_source *stage)
+{
+    tdi_source_end(tdi_stage_below(stage));
+}
+
+static const tdi_source *stage_beneath(const tdi_source *stage, int index)
+{
+    return index == 0 ? tdi_stage_below(stage) : NULL;
+}
+
+void tdi_stage_init(tdi_source *stage, td_data *of)
+{
+    *stage = *of->source;
+    stage->of = of;
+    stage->count = stage_count;
+    stage->begin = of->source->begin ? stage_begin : NULL;
+    stage->end = of->source->end ? stage_end : NULL;
+    stage->beneath = stage_beneath;
+    stage->origin = NULL;
+    stage->checksum = NULL;
+}
+
+void tdi_stage_release(tdi_source *stage)
+{
+    td_data_release(stage->of);
+    free(stage);
 }

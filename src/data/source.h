@@ -41,6 +41,9 @@ float tdi_stored_scale(const tdi_column *column);
 /* The number of elements of one sample. */
 int64_t tdi_sample_elements(const td_shape *shape);
 
+/* The bytes of one stored sample of a column. */
+size_t tdi_column_bytes(const tdi_column *column);
+
 /* Gathers rows[0 .. count) of a column whose `values` are in memory, as scaled floats, packed. `convert_bytes` is
  * tdi_convert_bytes or a device's faster loop with the same results. */
 void tdi_gather_floats(const tdi_column *column, const int64_t *rows, int64_t count, float *to,
@@ -79,6 +82,7 @@ struct tdi_source {
     uint32_t content;       /* checksum of what opening has read of the files; copies of the files have the same */
     bool sequential;        /* a stream: rows are gathered nearly in order, and only between begin and end */
     bool drawn;             /* samples differ from one training epoch to the next */
+    td_data *of;            /* of a stage over one source: the data below; NULL: the source is no such stage */
     bool on_demand;         /* gathering a sample decodes it or calls a function of the user, which may take long: rows
                              * are gathered one by one, and `stop` is checked in between */
 
@@ -171,8 +175,19 @@ td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, const 
  * (" or steps_per_epoch"), "" for nothing. TD_STOPPED when `stop` is set. */
 td_status tdi_source_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
 
-/* The `count` of a stage that has as many samples as beneath(0). */
-td_status tdi_count_beneath(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
+/* Sets *opened to the source when `status`, that of filling it, is TD_OK, else releases it. Returns `status`. */
+td_status tdi_source_finish(tdi_source *source, td_status status, tdi_source **opened);
+
+/* Makes *stage a copy of the source of `of` that passes runs and counts on to it. The stage then sets what it does
+ * differently: gather and release at least, the columns that it changes, and `checksum` and `origin`, which are NULL.
+ */
+void tdi_stage_init(tdi_source *stage, td_data *of);
+
+/* The source below a stage over one source. */
+tdi_source *tdi_stage_below(const tdi_source *stage);
+
+/* The `release` of such a stage that owns nothing else. */
+void tdi_stage_release(tdi_source *stage);
 
 /* Makes a source over functions of the user. args->user is released even when this fails. */
 td_status tdi_source_generator(const td_generator_args *args, tdi_source **source, tdi_error *error);

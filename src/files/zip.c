@@ -347,11 +347,11 @@ static zip_int64_t sink_seek(sink *to, void *data, zip_uint64_t length)
     return target < 0 ? -1 : sink_result(to, tdi_atomic_seek(to->file, target, to->error));
 }
 
-static zip_int64_t sink_stat(void *data)
+static zip_int64_t tell_size(zip_uint64_t size, void *data)
 {
     zip_stat_t *info = data;
     zip_stat_init(info);
-    info->size = 0;
+    info->size = size;
     info->valid = ZIP_STAT_SIZE;
     return sizeof *info;
 }
@@ -368,7 +368,7 @@ static zip_int64_t sink_call(void *user, void *data, zip_uint64_t length, zip_so
     case ZIP_SOURCE_ERROR:
         return zip_error_to_data(&to->reason, data, length);
     case ZIP_SOURCE_STAT:
-        return sink_stat(data);
+        return tell_size(0, data);
     case ZIP_SOURCE_WRITE:
         return sink_write(to, data, length);
     case ZIP_SOURCE_SEEK_WRITE:
@@ -394,15 +394,6 @@ static zip_int64_t pieces_read(pieces *from, void *to, zip_uint64_t length)
     return (zip_int64_t)size;
 }
 
-static zip_int64_t pieces_stat(const pieces *from, void *data)
-{
-    zip_stat_t *info = data;
-    zip_stat_init(info);
-    info->size = from->entry->size;
-    info->valid = ZIP_STAT_SIZE;
-    return sizeof *info;
-}
-
 static zip_int64_t pieces_call(void *user, void *data, zip_uint64_t length, zip_source_cmd_t command)
 {
     pieces *from = user;
@@ -416,7 +407,7 @@ static zip_int64_t pieces_call(void *user, void *data, zip_uint64_t length, zip_
     case ZIP_SOURCE_READ:
         return pieces_read(from, data, length);
     case ZIP_SOURCE_STAT:
-        return pieces_stat(from, data);
+        return tell_size(from->entry->size, data);
     case ZIP_SOURCE_ERROR:
         return zip_error_to_data(&(zip_error_t){0}, data, length);
     case ZIP_SOURCE_FREE:

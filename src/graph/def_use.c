@@ -87,7 +87,8 @@ int tdi_use_count(const tdi_def_use *table, const tdi_node *node)
 
 /* ---- variables ---- */
 
-int tdi_variable_number(const tdi_def_use *table, const tdi_variable *variable)
+/* The variable's number; -1: the graph does not name it. */
+static int number_of(const tdi_def_use *table, const tdi_variable *variable)
 {
     for (int i = 0; i < table->n_variables; i++)
         if (table->variables[i] == variable)
@@ -97,31 +98,31 @@ int tdi_variable_number(const tdi_def_use *table, const tdi_variable *variable)
 
 static bool list_variables(const tdi_graph *graph, tdi_def_use *table)
 {
-    int count = graph->nodes.count, *number = TDI_NEW_ARRAY(graph->arena, int, count + 1), n = 0;
+    int count = graph->nodes.count;
+    int *number = TDI_NEW_ARRAY(graph->arena, int, count + 1), *next = TDI_NEW_ARRAY(graph->arena, int, count + 1);
     table->variables = TDI_NEW_ARRAY(graph->arena, const tdi_variable *, count + 1);
     table->variable_begin = TDI_NEW_ARRAY(graph->arena, int, count + 1);
     table->variable_nodes = TDI_NEW_ARRAY(graph->arena, tdi_node *, count + 1);
-    if (!number || !table->variables || !table->variable_begin || !table->variable_nodes)
+    if (!number || !next || !table->variables || !table->variable_begin || !table->variable_nodes)
         return false;
     for (int i = 0; i < count; i++) {
         const tdi_variable *variable = graph->nodes.at[i]->variable;
-        number[i] = variable ? tdi_variable_number(table, variable) : -1;
+        number[i] = variable ? number_of(table, variable) : -1;
         if (variable && number[i] < 0)
             table->variables[number[i] = table->n_variables++] = variable;
+        if (variable)
+            table->variable_begin[number[i] + 1]++;
     }
-    for (int v = 0; v < table->n_variables; v++) {
-        table->variable_begin[v] = n;
-        for (int i = 0; i < count; i++)
-            if (number[i] == v)
-                table->variable_nodes[n++] = graph->nodes.at[i];
-    }
-    table->variable_begin[table->n_variables] = n;
+    add_up(table->variable_begin, table->n_variables);
+    for (int i = 0; i < count; i++)
+        if (number[i] >= 0)
+            table->variable_nodes[table->variable_begin[number[i]] + next[number[i]]++] = graph->nodes.at[i];
     return true;
 }
 
 tdi_node_list tdi_nodes_of_variable(const tdi_def_use *table, const tdi_variable *variable)
 {
-    int v = tdi_variable_number(table, variable);
+    int v = number_of(table, variable);
     if (v < 0)
         return (tdi_node_list){0};
     int begin = table->variable_begin[v];

@@ -42,8 +42,6 @@ int tdi_use_count(const tdi_def_use *table, const tdi_node *node);
 
 /* The nodes that name a variable: its parameter and slots, its gradient, what reduces and updates it. */
 tdi_node_list tdi_nodes_of_variable(const tdi_def_use *table, const tdi_variable *variable);
-/* The variable's number among those that the graph names, from 0 on; -1: the graph does not name it. */
-int tdi_variable_number(const tdi_def_use *table, const tdi_variable *variable);
 
 /* Does the node write input `i`? An update writes its variable's slots, an op with an extra output that output. */
 bool tdi_writes_input(const tdi_node *node, int i);

@@ -1,4 +1,4 @@
-/* graph.c - making graphs and nodes; the three ops without inputs. */
+/* graph.c - making graphs and nodes; the three ops whose values are there before a step begins. */
 #include "graph/graph.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ tdi_node *tdi_node_create(tdi_graph *graph, const tdi_op *op, const void *attrs,
     return node;
 }
 
-/* ---- ops without inputs: their values are there before the step begins ---- */
+/* ---- leaves ---- */
 
 typedef struct leaf_attrs {
     td_shape shape;

@@ -1,8 +1,9 @@
 /* graph.h - a graph of ops: forward, backward, gradient reduction and update alike.
  *
- * A node is one op applied to nodes made before it; it has one value. Nodes are made by tdi_node_create, checked by the
- * op's shape rule, and live in the graph's arena. A failure poisons the graph: the maker gets NULL, every maker accepts
- * NULL inputs and returns NULL, and graph->error holds the first sentence. */
+ * A node is one op applied to nodes that stand before it; it has one value. tdi_node_create makes nodes, lets the op's
+ * shape rule check them, and allocates them in the graph's arena. A failure poisons the graph: constructors return
+ * NULL, as they do for NULL inputs, and graph->error holds the first sentence. So whoever emits a graph checks once, at
+ * the end. */
 #ifndef TDI_GRAPH_GRAPH_H
 #define TDI_GRAPH_GRAPH_H
 
@@ -19,21 +20,21 @@ typedef struct tdi_def_use tdi_def_use; /* graph/def_use.h */
 
 /* Where a node's value lives. */
 typedef enum tdi_home {
-    TDI_HOME_ACTIVATIONS = 0, /* placed by the memory pass, per part */
-    TDI_HOME_INPUT,           /* a batch buffer, per part; `slot` is the input's number */
+    TDI_HOME_ACTIVATIONS = 0, /* the planner places it, per shard */
+    TDI_HOME_INPUT,           /* a batch buffer, per shard; `slot` is the input's number */
     TDI_HOME_VARIABLE,        /* `variable`'s own storage: a weight, updated in place */
     TDI_HOME_SLOT,            /* optimizer slot number `slot` of `variable` */
-    TDI_HOME_GRADIENT,        /* `variable`'s slice of the part's gradient arena */
-    TDI_HOME_EXCHANGE,        /* shared by all parts: [parts, n] */
-    TDI_HOME_METRIC,          /* accumulator number `slot`, per part: doubles [total, count] */
+    TDI_HOME_GRADIENT,        /* `variable`'s slice of the shard's gradient arena */
+    TDI_HOME_EXCHANGE,        /* shared by all shards: [shards, n] */
+    TDI_HOME_METRIC,          /* accumulator number `slot`, per shard: doubles [total, count] */
     TDI_HOME_OUTPUT           /* kept for the caller: `slot` is the output's number */
 } tdi_home;
 
 struct tdi_node {
-    int id; /* position in graph->nodes at creation; names random streams and breaks ties */
+    int id; /* position in graph->nodes */
     const tdi_op *op;
     tdi_graph *graph;
-    tdi_node **in; /* entries may be NULL where the op says an input is optional */
+    tdi_node **in; /* an entry is NULL where an optional input is absent */
     int n_in;
     const void *attrs; /* of op->attrs_size bytes, in the graph's arena */
     td_shape shape;
@@ -42,9 +43,9 @@ struct tdi_node {
     int slot;
     tdi_variable *variable;
     const char *scope; /* the layer's name, or "loss", "adam", ...: for messages and explain */
-    bool bfloat16;     /* wished for: the layer's policy is mixed_bfloat16; see the precision pass */
-    bool once;         /* runs once per replica (reduction, update), not once per part */
-    bool effect;       /* kept although nothing reads it: an update, a metric */
+    bool bfloat16;     /* the layer's policy asks for it: the precision pass decides */
+    bool once;         /* of the update phase: runs once per replica (reduction, update), not once per shard */
+    bool effect;       /* live although nothing reads it: an update, a metric */
 };
 
 struct tdi_graph {
@@ -52,11 +53,11 @@ struct tdi_graph {
     tdi_vec(tdi_node *) nodes;      /* in an order that respects edges */
     tdi_vec(tdi_node *) parameters; /* one node per variable */
     tdi_vec(tdi_node *) outputs;    /* roots besides the nodes marked `effect` */
-    const char *scope;              /* given to new nodes, as is `bfloat16`; set by whoever emits */
+    const char *scope;              /* new nodes get it, and `bfloat16`: whoever emits sets them */
     bool bfloat16;
     const tdi_node *backward;   /* the first node of backpropagation; NULL: there is none */
-    int parts;                  /* how many parts the global batch is cut into: the first extent of an all_gather */
-    bool norms;                 /* squared norms are taken of gradients: replicas cut updates between their blocks */
+    int parts;                  /* shards of the global batch: the first extent of an all_gather */
+    bool norms;                 /* updates need gradients' norms: replicas cut updates between the blocks of these */
     const tdi_def_use *def_use; /* of the finished graph: set by tdi_schedule_make; NULL before */
     bool effects_last;          /* the schedule puts every effect behind the last collective, which may break */
     tdi_error error;
@@ -74,16 +75,16 @@ tdi_node *tdi_parameter(tdi_graph *graph, tdi_variable *variable); /* the same n
 tdi_node *tdi_slot(tdi_graph *graph, tdi_variable *variable, int slot);
 
 bool tdi_is_leaf(const tdi_node *node); /* one of these three */
-/* Follows views to the node whose bytes they show. */
+/* The node whose bytes a view shows; the node itself when it is none. */
 const tdi_node *tdi_root(const tdi_node *node);
-/* How many parts deal out among themselves what the op reads. */
+/* How many shards divide among themselves what the op reads (tdi_op.dealt); 1: each reads it all. */
 int tdi_dealt_among(const tdi_node *node);
 
-/* Every edge points back, every shape is what the op's rule gives, homes and variables agree, attributes are present:
- * TD_INTERNAL naming the node otherwise. Run between passes. */
+/* Checks that every edge points back, every shape is what the op's rule gives, homes and variables agree, and
+ * attributes are present: TD_INTERNAL naming the node otherwise. Called between passes. */
 td_status tdi_graph_verify(const tdi_graph *graph, tdi_error *error);
 
-/* A weight, or a statistic: what a model trains, saves and shares between replicas. */
+/* A weight or a statistic: what a model trains, saves and shares between replicas. */
 struct tdi_variable {
     const char *layer, *name; /* "dense_1", "kernel" */
     td_shape shape;

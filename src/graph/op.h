@@ -8,7 +8,8 @@
 
 #include "graph/graph.h"
 
-typedef struct tdi_call tdi_call; /* device/call.h */
+typedef struct tdi_call tdi_call;       /* device/call.h */
+typedef struct tdi_control tdi_control; /* device/call.h */
 
 /* How threads divide a value: not at all (thread 0 computes the whole), along axis 0, along the last axis, or as a flat
  * run of elements. TDI_DEPTH divides a product's sums instead: each thread adds up its own columns of input 0 times its
@@ -57,6 +58,11 @@ struct tdi_op {
      * Only cast's knows bfloat16: others are called on widened operands (widen.h). Never NULL. */
     void (*reference)(const tdi_call *call);
 
+    /* Writes into the control block the numbers that kernels of the op read there: what the attributes say, reckoned
+     * for the block's learning rate, rate_before and iteration. Called by the host before a step, never by a kernel.
+     * NULL: the op's kernels read no such numbers. */
+    void (*numbers)(const void *attrs, tdi_control *control);
+
     /* Floating-point operations of one call (a multiply-add is 2), for prices and reports. NULL: one per output
      * element. */
     double (*flops)(const tdi_call *call);
@@ -90,6 +96,7 @@ struct tdi_op {
     tdi_share_rule share;
     bool dealt;       /* threads, and shards, that share it read each their own elements of what they read whole */
     bool update_rows; /* update phase: replicas and threads divide it by rows; else as a flat run, if they can */
+    bool reduces;     /* update phase: it reads the gradients of its variable in the arenas of all shards */
     bool read_by_all; /* update phase: every replica reads the whole value, so all meet between it and its readers */
 
     /* ---- fusion: what the op can compute besides; set up in its attributes by fuse.c and fold.c ---- */

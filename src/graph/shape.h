@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <tandem/tensor.h>
 
-/* td_shape is used inside too, there with the batch: dim[0] is TDI_BATCH for per-sample values in a graph, and the
- * part's number of rows in a plan. Values without a batch (weights, sums over it) hold plain numbers throughout. */
+/* In a graph, dim[0] of a per-sample value is TDI_BATCH; in a plan it is the shard's number of rows. Values without a
+ * batch (weights, sums over it) have plain numbers in both. */
 #define TDI_BATCH (-1)
 
 bool tdi_shape_equal(const td_shape *a, const td_shape *b);

@@ -1,4 +1,4 @@
-/* verify.c - what must hold of every graph, whatever pass made it. */
+/* verify.c - what must hold of every graph, whichever pass made it. A broken rule is a bug of a pass. */
 
 #include "graph/op.h"
 

@@ -7,7 +7,8 @@
  * Every shard has accumulators of its own. They are added up in the order of shards and saved in backups.
  *
  * To add a metric: its kind, macro and arguments in include/tandem/model.h, a row in `types` here, a case in
- * tdi_metric_emit and, unless it is a mean, in counted_classes and tdi_metric_result. */
+ * tdi_metric_emit and, unless it is a mean, in counted_classes and tdi_metric_result; its name in tools/options.c and
+ * the manual pages; a model compiled with it in tests/conformance/metrics.py. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>

@@ -16,6 +16,12 @@ typedef enum tdi_mode {
     TDI_MODES
 } tdi_mode;
 
+/* Does a step change the weights? */
+static inline bool tdi_updates(tdi_mode mode)
+{
+    return mode == TDI_TRAIN || mode == TDI_APPLY;
+}
+
 /* Is it a step that trains, or half of one? */
 static inline bool tdi_trains(tdi_mode mode)
 {
@@ -42,7 +48,7 @@ typedef struct tdi_program {
     tdi_schedule schedule;
     tdi_collectives collectives;
     tdi_metric_slots slots;
-    tdi_text notes; /* what was fused */
+    tdi_text remarks; /* one line per fusion, for explain */
 } tdi_program;
 
 /* How a model is divided, and what runs it. */

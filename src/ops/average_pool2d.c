@@ -47,7 +47,7 @@ static void visit_forward(const tdi_call *call, const tdi_pool2d_cells *cells, i
     ((float *)call->out.data)[y_index] = (float)(sum / (double)cell_count(cells));
 }
 
-/* What the windows over an element of dx give to it. */
+/* The sum of what the windows over an element of dx contribute to it. */
 static float arriving(const tdi_call *call, int64_t n, int64_t i, int64_t j, int64_t c)
 {
     const td_shape *y = &call->in[0].shape;
@@ -67,7 +67,7 @@ static void average_pool2d_reference(const tdi_call *call)
     tdi_pool2d_each(call, &call->in[0].shape, &call->out.shape, visit_forward);
 }
 
-/* Element by element: dx may be where the activation's value is. */
+/* Goes element by element, because dx may take the storage of the activation's value. */
 static void average_pool2d_grad_reference(const tdi_call *call)
 {
     const td_shape *x = &call->out.shape;

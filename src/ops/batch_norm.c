@@ -1,10 +1,11 @@
 /* batch_norm.c - normalization per channel by given statistics, and its gradient.
  *
  * With xhat = (x - mean) / sqrt(M2 / N + epsilon), N elements per channel in the group, and g = dy * gamma:
- * dx = (g - sum(g) / N - xhat * sum(g * xhat) / N) / sqrt(M2 / N + epsilon), the sums over the group. A part may have
- * several groups, whose tables stand one after the other.
+ * dx = (g - sum(g) / N - xhat * sum(g * xhat) / N) / sqrt(M2 / N + epsilon), where sums are over the group. A shard may
+ * have several groups, whose tables stand one after the other.
  *
- * With `relu`, dy counts where the result is above 0, which the gradients compute anew: the result need not be kept. */
+ * With `relu`, dy counts where the result is above 0. The gradients compute the result anew for that, so that it need
+ * not be kept. */
 #include "ops/common.h"
 
 static float epsilon_of(const void *attrs)
@@ -23,7 +24,7 @@ static td_status check_x(const tdi_node *node, tdi_error *error)
     return tdi_want_last_axis(node, 0, error);
 }
 
-/* Inputs [first, end), those that are there. */
+/* Inputs [first, end), if present. */
 static td_status check_vectors(const tdi_node *node, int first, int end, tdi_error *error)
 {
     for (int i = first; i < end && i < node->n_in; i++)
@@ -51,7 +52,7 @@ static int64_t groups_of(const td_shape *stats)
     return stats->dim[0] / 3;
 }
 
-/* Where group `group`'s elements of x begin. */
+/* The element of x at which group `group` begins. */
 static int64_t first_element(const tdi_call *call, const td_shape *x, int64_t group, int64_t groups)
 {
     return tdi_group_begin(call, x, group, groups) * tdi_last_extent(x);
@@ -65,7 +66,7 @@ static double inverse_deviation(const float *stats, int64_t channels, int64_t c,
 
 /* ---- forward ---- */
 
-/* Input `residual`, where there is one, is added. */
+/* Input `residual` is added, if present. */
 static td_status normalized_infer(tdi_node *node, int residual, tdi_error *error)
 {
     if (node->n_in > residual && node->in[residual])
@@ -90,7 +91,7 @@ static tdi_node *vector_of(tdi_graph *graph, tdi_node *table, int64_t row)
     return slice ? tdi_reshape(graph, slice, &(td_shape){.rank = 1, .dim = {slice->shape.dim[1]}}) : NULL;
 }
 
-/* [2 * groups, c] added up over the groups. */
+/* The sum over groups of [2 * groups, c]. */
 static tdi_node *over_groups(tdi_graph *graph, tdi_node *sums)
 {
     if (!sums || sums->shape.dim[0] == 2)
@@ -99,8 +100,8 @@ static tdi_node *over_groups(tdi_graph *graph, tdi_node *sums)
     return tdi_reduce(graph, TDI_SUM, tdi_reshape(graph, sums, &grouped), 1u, false);
 }
 
-/* gamma's and beta's gradients are the part's own sums; only x's needs the group's. What was added gets the gradient
- * that has passed the rectifier; it is made once, for the rest to read. */
+/* The gradients of gamma and beta are the shard's own sums; only x's needs those of the group. The residual gets the
+ * gradient behind the rectifier, which is computed once, for the others to read. */
 static void batch_norm_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
 {
     float epsilon = epsilon_of(node->attrs);
@@ -122,7 +123,7 @@ static void batch_norm_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, 
     dx[3] = beta ? vector_of(graph, whole, 0) : NULL;
 }
 
-/* The result for element x of channel c before what is added. */
+/* The normalized value for element x of channel c, before a residual is added. */
 static double normalized(float x, const float *stats, const float *gamma, const float *beta, int64_t channels,
                          int64_t c, float epsilon)
 {
@@ -135,7 +136,7 @@ static const float *residual_of(const tdi_call *call, int i)
     return call->n_in > i ? call->in[i].data : NULL;
 }
 
-/* What stands at i: the residual (NULL: none) added, rectified where that is asked for. */
+/* The final value of element i: the residual (NULL: none) is added, and the sum rectified where `relu` is set. */
 static float ended(const tdi_call *call, double y, const float *residual, int64_t i)
 {
     y += residual ? (double)residual[i] : 0;
@@ -190,7 +191,7 @@ static td_status grad_stats_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* dy[i], or 0 where it stops at the rectifier. */
+/* dy[i], or 0 where the rectifier stops it. */
 static double passed(const tdi_call *call, int64_t i, const float *stats, const float *gamma, const float *beta,
                      int64_t channels)
 {
@@ -200,7 +201,7 @@ static double passed(const tdi_call *call, int64_t i, const float *stats, const 
     return stops ? 0 : (double)dy[i];
 }
 
-/* Of the elements [begin, end) of x. */
+/* The two sums over the elements [begin, end) of x. */
 static void grad_sums_of(const tdi_call *call, int64_t begin, int64_t end, const float *stats, float *out)
 {
     const float *x = call->in[0].data, *gamma = call->in[3].data, *beta = call->in[4].data;

@@ -1,6 +1,6 @@
-/* batch_norm_stats.c - batch statistics per channel and their merging over parts: count, mean and M2, the sum of
+/* batch_norm_stats.c - batch statistics per channel and their merging over shards: count, mean and M2, the sum of
  * squared distances from the mean (Chan, Golub & LeVeque 1979), which stays exact where E[x^2] - E[x]^2 cancels.
- * Merging goes in a fixed balanced tree: ((0,1),(2,3)),..., so that the bits depend on the parts alone. */
+ * They are merged in a fixed balanced tree, ((0,1),(2,3)),..., so that the bits depend on the shards alone. */
 #include "ops/common.h"
 
 typedef struct moments {
@@ -13,7 +13,7 @@ static td_status check_channels(const tdi_node *node, tdi_error *error)
     return tdi_want_last_axis(node, 0, error);
 }
 
-/* ---- one part ---- */
+/* ---- one shard ---- */
 
 int64_t tdi_group_begin(const tdi_call *call, const td_shape *x, int64_t group, int64_t groups)
 {
@@ -69,9 +69,9 @@ static double stats_flops(const tdi_call *call)
     return 4.0 * tdi_flops_per_input(call);
 }
 
-/* ---- several ---- */
+/* ---- several shards ---- */
 
-/* `per_part` rows of each part; or, with groups in parts, of each group. */
+/* gathered holds `per_part` rows of each shard, or of each group where shards have several. */
 static td_status check_gathered(const tdi_node *node, int i, int64_t per_part, bool grouped, tdi_error *error)
 {
     const td_shape *gathered = &node->in[i]->shape;
@@ -102,7 +102,7 @@ static moments merge(moments a, moments b)
     return (moments){count, a.mean + d * b.count / count, a.m2 + b.m2 + d * d * a.count * b.count / count};
 }
 
-/* Of parts [first, first + count), channel c. */
+/* The merged statistics of shards [first, first + count), channel c. */
 static moments merge_parts(const float *gathered, int64_t channels, int64_t c, int first, int count)
 {
     if (count == 1) {
@@ -114,7 +114,7 @@ static moments merge_parts(const float *gathered, int64_t channels, int64_t c, i
                  merge_parts(gathered, channels, c, first + left, count - left));
 }
 
-/* The parts whose statistics are one: the call's group, or all. */
+/* The shards that share statistics: those of the call's group, or all. */
 typedef struct group {
     int first, count;
 } group;
@@ -177,7 +177,7 @@ static td_status moving_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* The groups are runs of group_count parts, this part's among them, or several to a part. */
+/* A group is a run of group_count shards, or one of several in a shard. */
 static double batch_statistic(const tdi_call *call, int64_t channels, int64_t c, bool variance, double *rows)
 {
     double sum = 0;

@@ -22,7 +22,7 @@ static td_status binary_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* 1 where a is the larger, 0 where b is, one half each where they are equal. */
+/* 1 where a is larger, 0 where b is, and one half where they are equal. */
 static tdi_node *share(tdi_graph *graph, tdi_node *a, tdi_node *b)
 {
     tdi_node *sign = tdi_unary(graph, tdi_binary(graph, TDI_SUBTRACT, a, b), TDI_UNARY_SIGN);

@@ -1,5 +1,5 @@
-/* cast.c - from one element type to another. Floats become integers by truncation towards zero; what does not fit,
- * and NaN, becomes the nearest end of the type's range, NaN zero. */
+/* cast.c - from one element type to another. Floats become integers by truncation towards zero. What does not fit
+ * becomes the nearest end of the type's range, and NaN becomes zero. */
 #include "base/bfloat16.h"
 #include "ops/common.h"
 

@@ -1,4 +1,4 @@
-/* common.c - checks of inputs, index arithmetic, the usual divisions among lanes. */
+/* common.c - checks of inputs, index arithmetic, the usual `reads` rules. */
 #include "ops/common.h"
 
 static const td_shape *shape_of(const tdi_node *node, int i)

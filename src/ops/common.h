@@ -1,5 +1,4 @@
-/* common.h - what the files of this folder share: checks of inputs, index arithmetic, the usual divisions among lanes.
- */
+/* common.h - what the files of this folder share: checks of inputs, index arithmetic, the usual `reads` rules. */
 #ifndef TDI_OPS_COMMON_H
 #define TDI_OPS_COMMON_H
 
@@ -15,9 +14,10 @@
 /* ---- checks: TD_INVALID_ARGUMENT with a sentence ---- */
 
 td_status tdi_want_dtype(const tdi_node *node, int i, td_dtype dtype, tdi_error *error);
-/* Every input that is present is float32, or those that may be are bfloat16: of an op that does not multiply, all. */
+/* Every input that is present is float32, or bfloat16 where the op allows it; an op that does not multiply wants all of
+ * these to be alike. */
 td_status tdi_want_floats(const tdi_node *node, tdi_error *error);
-/* bfloat16 when an input that may be is, else float32. */
+/* bfloat16 when an input that may be bfloat16 is; else float32. */
 td_dtype tdi_float_dtype(const tdi_node *node);
 td_status tdi_want_rank(const tdi_node *node, int i, int rank, tdi_error *error);
 td_status tdi_want_shape(const tdi_node *node, int i, const td_shape *shape, tdi_error *error);
@@ -25,7 +25,7 @@ td_status tdi_want_shape(const tdi_node *node, int i, const td_shape *shape, tdi
 td_status tdi_want_vector(const tdi_node *node, int i, int64_t n, tdi_error *error);
 /* The last axis exists and is not the batch. */
 td_status tdi_want_last_axis(const tdi_node *node, int i, tdi_error *error);
-/* `axis` is one of input i's, and not its batch. */
+/* `axis` is one of input i's axes, and not the batch. */
 td_status tdi_want_axis(const tdi_node *node, int i, int axis, tdi_error *error);
 
 /* ---- shapes and indices ---- */
@@ -34,17 +34,17 @@ int64_t tdi_last_extent(const td_shape *shape);  /* 1 for a scalar */
 int64_t tdi_outer_extent(const td_shape *shape); /* product of all extents but the last, resolved; 1 for a scalar */
 td_shape tdi_without_last(const td_shape *shape);
 void tdi_strides(const td_shape *shape, int64_t stride[TD_MAX_RANK]); /* in elements, row-major */
-/* Strides that read `in` at the positions of `out`, to which it is broadcast. */
+/* Strides by which positions of `out`, to which `in` is broadcast, read `in`. */
 void tdi_broadcast_strides(const td_shape *in, const td_shape *out, int64_t stride[TD_MAX_RANK]);
-/* The offset of the flat-th position of a box of `shape` walked row-major, in an array of these strides. */
+/* The offset, in an array of these strides, of position `flat` of a box of `shape` walked in row-major order. */
 int64_t tdi_offset_of(const td_shape *shape, const int64_t stride[TD_MAX_RANK], int64_t flat);
-/* Where the largest of `count` numbers is; the first of equals. */
+/* The position of the largest of `count` numbers; of equals the first. */
 int64_t tdi_argmax(const float *x, int64_t count);
 /* Copies a box of elements between arrays of these strides. */
 void tdi_copy_box(const td_shape *box, size_t size, char *to, const int64_t *to_stride, const char *from,
                   const int64_t *from_stride);
 
-/* The elements that a call is to make, as runs: run r is [first + r * stride, + length). */
+/* The elements of the output that a call computes, as runs: run r is [first + r * stride, + length). */
 typedef struct tdi_runs {
     int64_t count, first, stride, length;
 } tdi_runs;
@@ -53,15 +53,15 @@ tdi_runs tdi_call_runs(const tdi_call *call);
 /* ---- `reads` rules ---- */
 
 tdi_split tdi_reads_same(const tdi_node *node, int i, tdi_split split);
-/* Inputs smaller than the output are broadcast to it. */
+/* For inputs that are broadcast to the output. */
 tdi_split tdi_reads_broadcast(const tdi_node *node, int i, tdi_split split);
-/* For work along the last axis of input 0: rows from rows, everything for the rest. */
+/* For work along the last axis of input 0: rows read rows; other splits read everything. */
 tdi_split tdi_reads_rows(const tdi_node *node, int i, tdi_split split);
-/* Columns from columns, everything for the rest. */
+/* Columns read columns; other splits read everything. */
 tdi_split tdi_reads_columns(const tdi_node *node, int i, tdi_split split);
 
-/* 1 - value as Keras has it: taken in double precision from the decimal number that the float stands for (0.999f:
- * 0.999), then rounded. From the float itself it would be off by 1e-5 of its size. */
+/* 1 - value as Keras computes it: in double precision, from the decimal number that the float stands for (0.999 for
+ * 0.999f), then rounded. Computed from the float itself it would be off by 1e-5 of its size. */
 float tdi_one_minus(float value);
 
 double tdi_flops_none(const tdi_call *call);

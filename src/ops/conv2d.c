@@ -1,7 +1,7 @@
 /* conv2d.c - two-dimensional convolution (cross-correlation, as everywhere in the field) and its two gradients. */
 #include "ops/common.h"
 
-/* All shapes resolved: x [n, h, w, c], filter [kh, kw, c / groups, f], y [n, oh, ow, f]. */
+/* A call with resolved shapes: x [n, h, w, c], filter [kh, kw, c / groups, f], y [n, oh, ow, f]. */
 typedef struct geometry {
     const tdi_conv2d_attrs *attrs;
     const td_shape *x, *filter, *y;
@@ -162,7 +162,7 @@ static void grad_filter_gradient(tdi_graph *graph, tdi_node *node, tdi_node *d, 
 
 /* ---- references ---- */
 
-/* The row of x under filter row ky of the window at oy; -1 in the padding. */
+/* The row of x under filter row ky of the window at oy; -1: it is padding. */
 static int64_t row_under(const geometry *g, int64_t oy, int64_t ky)
 {
     int64_t y = oy * g->attrs->stride_h + ky * g->attrs->dilation_h - g->before_h;
@@ -207,7 +207,7 @@ static void conv2d_reference(const tdi_call *call)
                 }
 }
 
-/* The window whose filter cell at offset `k` lies on position `i`; -1 when there is none. */
+/* The number of the window whose filter cell at offset `k` lies on position `i`; -1: there is none. */
 static int64_t window_over(int64_t i, int64_t k, int64_t stride, int64_t out)
 {
     int64_t shifted = i - k;

@@ -1,12 +1,12 @@
-/* lstm.c - a long short-term memory over a sequence (Hochreiter & Schmidhuber 1997), as Keras has it: the steps, which
- * leave a reserve; what is taken from the reserve; the state that is kept from batch to batch. */
+/* lstm.c - a long short-term memory over a sequence (Hochreiter & Schmidhuber 1997), as in Keras: the steps, which
+ * leave the reserve; the layer's output, read from the reserve; the state that is kept from batch to batch. */
 #include "ops/lstm.h"
 
 #include "ops/softmax.h"
 
 /* ---- activations ---- */
 
-/* The logarithm of the sum that softmax and log-softmax divide by. */
+/* The logarithm of the sum of exponentials, by which softmax and log-softmax divide. */
 static double divisor_of(int activation, int64_t units, const float *x)
 {
     double top = 0, log_sum = tdi_lstm_over_units(activation) ? tdi_log_sum_exp(x, units, &top) : 0;
@@ -168,7 +168,7 @@ static float sum_of(const tdi_call *call, double sum, const float *h, const floa
     return (float)sum;
 }
 
-/* The gate's values; what the reserve keeps of it goes there. */
+/* Computes a gate's values, and writes to the reserve what it keeps of the gate. */
 static void make_gate(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step, int gate,
                       float *to)
 {
@@ -188,7 +188,7 @@ static void make_gate(const tdi_call *call, const tdi_lstm_reserve *reserve, int
         memcpy(tdi_lstm_at(reserve, row, step, gate), to, size);
 }
 
-/* The gates come one after the other into the place of c or h. */
+/* c's place, then h's, holds one gate after the other meanwhile. */
 static void make_step(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
     const float *before = tdi_lstm_c_before(call, reserve, TDI_LSTM_C, row, step);
@@ -219,7 +219,7 @@ static double lstm_flops(const tdi_call *call)
     return (double)(reserve.rows * reserve.steps) * units * (TDI_LSTM_GATES * (2 * depth + 1) + 5);
 }
 
-/* A unit needs all of h, so that only rows stand alone. */
+/* A unit needs all of h: only rows are independent of each other. */
 static tdi_split lstm_reads(const tdi_node *node, int i, tdi_split split)
 {
     const tdi_lstm_attrs *attrs = node->attrs;
@@ -275,7 +275,7 @@ static td_status lstm_output_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* One of the two behind the last time, [B, u]. */
+/* One of the two gradients behind the last time, [batch, u]. */
 static tdi_node *state_gradient(tdi_graph *graph, tdi_node *full, int64_t which)
 {
     if (!full)
@@ -285,7 +285,7 @@ static tdi_node *state_gradient(tdi_graph *graph, tdi_node *full, int64_t which)
     return tdi_reshape(graph, behind, &(td_shape){2, {dim[0], dim[3]}});
 }
 
-/* What it has besides the reserve it has for this rule. */
+/* The inputs behind the reserve are there for this rule alone: the fuse pass drops them afterwards. */
 static void lstm_output_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
 {
     tdi_node **rest = node->in + TDI_LSTM_OUTPUT_REST;

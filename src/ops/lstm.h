@@ -1,4 +1,12 @@
-/* lstm.h - where things are in the values of the LSTM ops: for their references and kernels. */
+/* lstm.h - how the values of the LSTM ops are laid out; for their references and kernels.
+ *
+ * The steps of an LSTM are one op. Its value is the reserve (as cuDNN calls it): the gates, c and h of every step.
+ * lstm_output takes from it what the layer returns, and has the gradient rule of the whole layer. With few features the
+ * op computes z = x W + b itself; else z comes for all steps from a product before them. Threads share the steps by
+ * rows of the batch, or, when rows are few, by units; softmax and log-softmax need all units, and allow rows alone.
+ *
+ * A stateful layer's h and c are variables [global batch, units]. They are read in place, by rows of the global batch,
+ * so that each shard and thread finds its own; lstm_keep writes the new ones. */
 #ifndef TDI_OPS_LSTM_H
 #define TDI_OPS_LSTM_H
 
@@ -47,19 +55,19 @@ static inline int tdi_lstm_activation(const tdi_lstm_attrs *attrs, int gate)
     return gate == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation;
 }
 
-/* Softmax and log-softmax, which need all units. */
+/* Is it a function of all units: softmax, log-softmax? */
 static inline bool tdi_lstm_over_units(int activation)
 {
     return activation == TD_SOFTMAX || activation == TD_LOG_SOFTMAX;
 }
 
-/* Does the derivative follow from the output? Then the reserve keeps that of a gate, else what it was taken of. */
+/* Does the derivative follow from the output? Then the reserve keeps a gate's output; else its argument. */
 static inline bool tdi_lstm_keeps_output(int activation)
 {
     return tdi_lstm_over_units(activation) || tdi_unary_grad_from_output(activation);
 }
 
-/* y = activation(x) and dx = dy by its derivative, which `kept` tells, of one row's units; in place or not. */
+/* y = activation(x), and dx = dy times its derivative at `kept`, for one row's units; in place or not. */
 void tdi_lstm_activate_row(int activation, int64_t units, const float *x, float *y);
 void tdi_lstm_slope_row(int activation, int64_t units, const float *kept, const float *dy, float *dx);
 /* to *= activation(x) */
@@ -67,8 +75,8 @@ void tdi_lstm_multiply_row(int activation, int64_t units, const float *x, float 
 
 /* ---- states, masks and sequences ---- */
 
-/* The row's state before the first step, in a value [global batch, units], or [rows, units] when it was passed; NULL:
- * zeros. */
+/* The row's state before the first step, from a value [global batch, units], or [rows, units] when it was passed. NULL:
+ * the state is zeros. */
 static inline const float *tdi_lstm_state(const tdi_call *call, int i, int64_t row)
 {
     const float *state = i < call->n_in ? call->in[i].data : NULL;
@@ -76,7 +84,7 @@ static inline const float *tdi_lstm_state(const tdi_call *call, int i, int64_t r
     return state ? state + (first + row) * tdi_last_extent(&call->in[i].shape) : NULL;
 }
 
-/* c, or h, before a step; NULL: zeros. `first` is the position of the state that was passed in. */
+/* c, or h, before a step; NULL: zeros. `first` is the input that holds the first state. */
 static inline const float *tdi_lstm_c_before(const tdi_call *call, const tdi_lstm_reserve *reserve, int first,
                                              int64_t row, int64_t step)
 {
@@ -89,13 +97,13 @@ static inline const float *tdi_lstm_h_before(const tdi_call *call, const tdi_lst
     return step ? tdi_lstm_h(reserve, row, step - 1) : tdi_lstm_state(call, first, row);
 }
 
-/* Is input i there? Its shape tells it: a query has no addresses. */
+/* Is input i present? Its shape tells: calls that are only described have no addresses. */
 static inline bool tdi_lstm_has(const tdi_call *call, int i)
 {
     return i < call->n_in && call->in[i].shape.rank > 0;
 }
 
-/* The features of x; 0 where the op has z. */
+/* The features of x; 0 where the op reads z. */
 static inline int64_t tdi_lstm_features(const tdi_call *call)
 {
     return tdi_lstm_has(call, TDI_LSTM_W) ? call->in[TDI_LSTM_Z].shape.dim[2] : 0;
@@ -113,7 +121,7 @@ static inline int64_t tdi_lstm_time(const tdi_lstm_attrs *attrs, const tdi_lstm_
     return attrs->backwards ? reserve->steps - 1 - step : step;
 }
 
-/* [4, units] of z, or of dz, that a step takes. */
+/* [4, units]: what a step reads of z, or writes of dz. */
 static inline float *tdi_lstm_z(const tdi_value *z, const tdi_lstm_attrs *attrs, const tdi_lstm_reserve *reserve,
                                 int64_t row, int64_t step)
 {
@@ -121,7 +129,7 @@ static inline float *tdi_lstm_z(const tdi_value *z, const tdi_lstm_attrs *attrs,
     return (float *)z->data + (row * dim[1] + tdi_lstm_time(attrs, reserve, step)) * dim[2] * dim[3];
 }
 
-/* [features] of x that a step takes, where the op has W. */
+/* [features]: what a step reads of x, where the op has W. */
 static inline const float *tdi_lstm_x(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
     const tdi_value *x = &call->in[TDI_LSTM_Z];
@@ -129,14 +137,14 @@ static inline const float *tdi_lstm_x(const tdi_call *call, const tdi_lstm_reser
            (row * x->shape.dim[1] + tdi_lstm_time(call->attrs, reserve, step)) * x->shape.dim[2];
 }
 
-/* Where, behind dz, the gradients of a passed h and c are, [4, units]: h, c, zeros. */
+/* [4, units], behind dz: the gradients of a passed h and c, then zeros. */
 static inline float *tdi_lstm_dstate(const tdi_value *dz, const tdi_lstm_reserve *reserve, int64_t row)
 {
     const int64_t *dim = dz->shape.dim;
     return (float *)dz->data + (row * dim[1] + reserve->steps) * dim[2] * dim[3];
 }
 
-/* What arrives from outside at a step's h, or at the last c: [units] of lstm_output's gradient, or NULL. */
+/* [units] of lstm_output's gradient: what arrives from outside at a step's h, or at the last c; NULL: nothing. */
 static inline const float *tdi_lstm_dh(const tdi_value *dy, const tdi_lstm_attrs *attrs,
                                        const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
@@ -155,13 +163,13 @@ static inline const float *tdi_lstm_dc(const tdi_value *dy, const tdi_lstm_attrs
 
 /* ---- checks and rules that the two files of ops share ---- */
 
-/* Input i, when it is there, is the units' matrix, mask, or state. */
+/* Checks that input i, if present, is the recurrent matrix, a mask, or a state of so many units. */
 td_status tdi_lstm_check_recurrent(const tdi_node *node, int i, int64_t units, tdi_error *error);
 td_status tdi_lstm_check_mask(const tdi_node *node, int i, int64_t units, tdi_error *error);
 td_status tdi_lstm_check_state(const tdi_node *node, int i, int64_t units, const tdi_lstm_attrs *attrs,
                                tdi_error *error);
 td_status tdi_lstm_check_reserve(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error);
-/* lstm_output's shape for a reserve's. */
+/* lstm_output's shape, for a reserve's. */
 td_shape tdi_lstm_output_shape(const td_shape *reserve, const tdi_lstm_attrs *attrs);
 
 #endif

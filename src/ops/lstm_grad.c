@@ -1,8 +1,8 @@
-/* lstm_grad.c - the gradient of the steps of an LSTM, from the last to the first, by what the reserve has kept.
+/* lstm_grad.c - the gradient of the steps of an LSTM, from the last step to the first, from the reserve.
  *
- * With dh and dc what arrives at a step's h and c, and a the activation:
+ * dh and dc are what arrives at a step's h and c, a is the activation:
  *     do = dh a(c)     dc += dh o a'(c)     di = dc g     dg = dc i     df = dc c_before     dc_before = dc f
- * each of the four times its own activation's derivative is that gate's dz; then dh_before = sum dz R' . mask. */
+ * Each of di, df, dg and do times its gate's derivative is that gate's dz; then dh_before = sum dz R' . mask. */
 #include "ops/lstm.h"
 
 static td_status lstm_grad_infer(tdi_node *node, tdi_error *error)
@@ -24,7 +24,7 @@ static td_status lstm_grad_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* sum over gates and units of dz R' for one unit of h, from the step that follows. */
+/* The gradient of one unit of h from the next step: the sum over gates and units of dz R'. */
 static double through_recurrence(const tdi_call *call, const float *dz, const float *mask, int64_t units, int64_t unit)
 {
     const float *recurrent = (const float *)call->in[TDI_LSTM_GRAD_R].data + unit * TDI_LSTM_GATES * units;
@@ -46,8 +46,8 @@ static float gate_value(const tdi_lstm_attrs *attrs, const tdi_lstm_reserve *res
     return tdi_lstm_keeps_output(activation) ? kept : tdi_unary_value(activation, kept);
 }
 
-/* What arrives at h, in the last gate's place, goes on to c, in the first's, by way of the other two; in its place
- * stays what arrives at the output gate. */
+/* Takes what arrives at h, from the last gate's place, on to c, in the first gate's place; the other two places are
+ * scratch. What arrives at the output gate is left in the last place. */
 static void through_cell(const tdi_lstm_attrs *attrs, const tdi_lstm_reserve *reserve, int64_t row, int64_t step,
                          float *dz)
 {
@@ -65,8 +65,8 @@ static void through_cell(const tdi_lstm_attrs *attrs, const tdi_lstm_reserve *re
     }
 }
 
-/* dz of a step, from what arrives at c and h in the first and the last gate's place; dc_before: NULL where what goes to
- * the c before is not asked for. */
+/* dz of a step, from what arrives at c and h in the first and the last gate's place. dc_before takes what goes on to
+ * the c before; NULL: nobody wants it. */
 static void gates_back(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step,
                        float *dc_before)
 {
@@ -88,7 +88,7 @@ static void gates_back(const tdi_call *call, const tdi_lstm_reserve *reserve, in
                            dz + g * units);
 }
 
-/* dc runs from step to step in the first gate's place of the step before, which is made later. */
+/* dc goes from step to step in the first gate's place of the step before, whose own dz is computed later. */
 static void row_back(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
@@ -110,7 +110,7 @@ static void row_back(const tdi_call *call, const tdi_lstm_reserve *reserve, int6
     gates_back(call, reserve, row, step, step ? tdi_lstm_z(&call->out, attrs, reserve, row, step - 1) : passed);
 }
 
-/* dc is there already. */
+/* dc is in its place already. */
 static void passed_back(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row)
 {
     const float *mask = tdi_lstm_mask(call, TDI_LSTM_GRAD_MASK, row);

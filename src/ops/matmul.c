@@ -2,9 +2,9 @@
 #include "ops/common.h"
 
 typedef struct matrix {
-    int64_t rows; /* per row of the batch, if it has one */
+    int64_t rows; /* per row of the batch, if there is a batch */
     int64_t columns;
-    bool batch; /* among the rows */
+    bool batch; /* the rows contain the batch */
 } matrix;
 
 static matrix as_matrix(const td_shape *shape)
@@ -18,7 +18,7 @@ static td_status check_inner(const tdi_node *node, const matrix *a, const matrix
     const tdi_matmul_attrs *attrs = node->attrs;
     int64_t inner_a = attrs->transpose_a ? a->rows : a->columns, inner_b = attrs->transpose_b ? b->columns : b->rows;
     bool batch_a = attrs->transpose_a && a->batch, batch_b = !attrs->transpose_b && b->batch;
-    bool batch_out = attrs->transpose_b && b->batch; /* would be the result's columns */
+    bool batch_out = attrs->transpose_b && b->batch; /* then the batch would be the result's columns */
     if (inner_a == inner_b && batch_a == batch_b && !batch_out)
         return TD_OK;
     return tdi_fail(

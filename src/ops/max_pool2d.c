@@ -25,7 +25,7 @@ static void max_pool2d_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, 
     dx[0] = tdi_max_pool2d_grad(graph, node->in[0], node, dy, node->attrs);
 }
 
-/* Where the first maximum of a window is. */
+/* The position of a window's first maximum. */
 static int64_t first_maximum(const td_shape *shape, const float *x, const tdi_pool2d_cells *cells, int64_t n, int64_t c)
 {
     int64_t best = tdi_pool2d_at(shape, n, cells->top, cells->left, c);
@@ -59,7 +59,7 @@ static bool is_maximum(float x, float most)
     return x == most || (isnan(x) && isnan(most));
 }
 
-/* Is the cell the first of the window's that hold its maximum? Looks at no cell behind it. */
+/* Is the cell the window's first maximum? Looks at no cell behind it, where dx may have been written already. */
 static bool is_first_maximum(const tdi_call *call, const tdi_pool2d_cells *cells, const cell *at, float most)
 {
     const td_shape *shape = &call->in[0].shape;
@@ -74,7 +74,7 @@ static bool is_first_maximum(const tdi_call *call, const tdi_pool2d_cells *cells
     return first;
 }
 
-/* What the windows over a cell give to it. */
+/* The sum of what the windows over a cell contribute to it. */
 static float arriving(const tdi_call *call, const cell *at)
 {
     const td_shape *shape = &call->in[2].shape;
@@ -91,7 +91,7 @@ static float arriving(const tdi_call *call, const cell *at)
     return sum;
 }
 
-/* From the last cell to the first: dx may be where x is. */
+/* Goes from the last cell to the first, because dx may take x's storage. */
 static void max_pool2d_grad_reference(const tdi_call *call)
 {
     int activation = ((const tdi_pool2d_attrs *)call->attrs)->activation;

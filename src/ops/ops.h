@@ -1,6 +1,8 @@
-/* ops.h - every op: its attributes and the function that adds it to a graph.
+/* ops.h - every op: its attributes and the constructor that adds it to a graph.
  *
- * Constructors accept NULL (poison) inputs and return NULL then. Shapes are given per part: B is the part's rows. */
+ * Constructors accept NULL (poison) inputs and return NULL then. Shapes are those of a shard: `batch` is its number of
+ * rows, `global batch` that of all shards. Functions said to be for kernels are shared by an op's reference and its
+ * kernels, so that both give the same numbers. */
 #ifndef TDI_OPS_OPS_H
 #define TDI_OPS_OPS_H
 
@@ -10,11 +12,12 @@
 #include "device/call.h"
 #include "graph/op.h"
 
-/* The list that ties an op's files together: X(stem). `tdi_op_<stem>` is the op. */
+/* All ops: X(stem) for each tdi_op_<stem>. */
 /* clang-format off */
 #define TDI_OPS(X)                                                                                                     \
     X(input) X(parameter) X(slot)                                                                                      \
-    X(fill) X(extra_output) X(extra_output_of) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)               \
+    X(fill) X(extra_output) X(extra_output_of) X(identity) X(cast) X(affine) X(unary) X(unary_grad)                    \
+    X(binary) X(bias_add)                                                                                              \
     X(reduce) X(broadcast) X(reshape) X(concat) X(slice) X(pad) X(gather) X(scatter_add)                               \
     X(matmul)                                                                                                          \
     X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter)                                                               \
@@ -70,8 +73,7 @@ typedef struct tdi_affine_attrs {
 } tdi_affine_attrs;
 tdi_node *tdi_affine(tdi_graph *graph, tdi_node *x, float scale, float shift);
 
-/* The element-wise td_activations have their own numbers here (softmax and log-softmax are ops of their own); the rest
- * follows. */
+/* The element-wise td_activations keep their numbers (softmax and log-softmax are ops of their own); others follow. */
 typedef enum tdi_unary_kind {
     TDI_UNARY_LOG = TD_ACTIVATION_COUNT,
     TDI_UNARY_SQRT,
@@ -88,12 +90,12 @@ typedef struct tdi_unary_attrs {
 } tdi_unary_attrs;
 tdi_node *tdi_unary(tdi_graph *graph, tdi_node *x, int kind);
 const char *tdi_unary_name(int kind); /* "relu", "log" */
-/* True when the derivative is computed from y = f(x) rather than x: relu, tanh, sigmoid, exponential, ... */
+/* Is the derivative computed from y = f(x) rather than from x? So for relu, tanh, sigmoid, exponential, ... */
 bool tdi_unary_grad_from_output(int kind);
 float tdi_unary_value(int kind, float x);          /* the plain reference, one element */
-float tdi_unary_derivative(int kind, float value); /* of y or of x, as said above */
+float tdi_unary_derivative(int kind, float value); /* `value` is y or x, as said above */
 /* dy * f'(value): `value` is y or x as said above. Attributes: tdi_unary_attrs. The fuse pass may give a relu a second
- * dy, to be added to the first. */
+ * dy, which is added to the first. */
 tdi_node *tdi_unary_grad(tdi_graph *graph, tdi_node *value, tdi_node *dy, int kind);
 
 typedef enum tdi_binary_kind {
@@ -119,9 +121,10 @@ typedef struct tdi_reduce_attrs {
     unsigned axes; /* bit i: axis i */
     bool keepdims;
 } tdi_reduce_attrs;
-/* Over a part's rows when axis 0 is the batch: the result has no batch then. */
+/* Where axis 0 is the batch, the shard's rows are reduced, and the result has no batch. */
 tdi_node *tdi_reduce(tdi_graph *graph, tdi_reduce_kind kind, tdi_node *x, unsigned axes, bool keepdims);
-/* x as [outer, reduced, inner]; false when kept axes stand between reduced ones. Axes of extent 1 belong anywhere. */
+/* Sees x as [outer, reduced, inner]; false when kept axes stand between reduced ones. Axes of extent 1 count as either.
+ */
 typedef struct tdi_reduce_extents {
     int64_t outer, reduced, inner;
 } tdi_reduce_extents;
@@ -154,28 +157,27 @@ tdi_node *tdi_pad(tdi_graph *graph, tdi_node *x, int axis, int64_t before, int64
 
 /* table [n, ...], indices (int32, any shape) -> [indices..., ...]. An index outside [0, n) gives NaN. */
 tdi_node *tdi_gather(tdi_graph *graph, tdi_node *table, tdi_node *indices);
-/* Rows of dy summed into zeros of [n, ...] at indices, in index order; attributes: tdi_shape_attrs. */
+/* Adds rows of dy into zeros of [n, ...] at indices, in index order; attributes: tdi_shape_attrs. */
 tdi_node *tdi_scatter_add(tdi_graph *graph, tdi_node *indices, tdi_node *dy, const td_shape *shape);
 
 /* ---- linear algebra ---- */
 
-/* a and b as matrices: all extents but the last are rows. out = activation(op(a) . op(b) + bias); its shape is a's with
- * the last extent replaced, or [columns of a, ...] when a is transposed. With a slope instead of a bias, input 2 is a
- * value y of out's shape: out = op(a) . op(b) * f'(y). */
+/* out = activation(op(a) . op(b) + bias), where op transposes or not. a and b are matrices whose last extent is columns
+ * and whose other extents are rows. The shape of out is a's with the last extent replaced, or [columns of a, ...] when
+ * a is transposed. With a slope instead of a bias, input 2 is a value y of out's shape: out = op(a) . op(b) * f'(y). */
 typedef struct tdi_matmul_attrs {
     bool transpose_a, transpose_b;
-    int activation; /* set by the fuse pass only; an element-wise td_activation whose derivative comes from its output
-                     */
-    int slope;      /* of such a function; TD_LINEAR: none. Set by the fuse pass too, where b is transposed */
+    int activation; /* set by the fuse pass; an element-wise td_activation whose derivative comes from its output */
+    int slope;      /* set by the fuse pass, where b is transposed: f, such a function; TD_LINEAR: none */
 } tdi_matmul_attrs;
 tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_a, bool transpose_b);
 
-/* x [B, h, w, c], filter [kh, kw, c / groups, f], bias [f] or absent -> [B, oh, ow, f]. Padding TD_SAME as Keras: total
- * max((ceil(h / s) - 1) * s + (k - 1) * d + 1 - h, 0), the smaller half in front. */
+/* x [batch, h, w, c], filter [kh, kw, c / groups, f], bias [f] or absent -> [batch, oh, ow, f]. Padding TD_SAME is
+ * Keras's: max((ceil(h / s) - 1) * s + (k - 1) * d + 1 - h, 0) in all, the smaller half in front. */
 typedef struct tdi_conv2d_attrs {
     int stride_h, stride_w, dilation_h, dilation_w, groups;
     td_padding padding;
-    td_sides sides; /* zeros around x, besides the padding: set by the fold pass */
+    td_sides sides; /* set by the fold pass: zeros around x, besides the padding */
     int activation; /* as for matmul */
     td_shape shape; /* of the result, for the two gradients */
 } tdi_conv2d_attrs;
@@ -189,7 +191,7 @@ typedef struct tdi_window {
 } tdi_window;
 tdi_window tdi_window_extent(int64_t in, int64_t size, int64_t stride, int64_t dilation, td_padding padding);
 
-/* The same, `before` and `after` zeros (or skipped cells) put around the axis first. */
+/* The same with `before` and `after` zeros (or skipped cells) put around the axis first. */
 tdi_window tdi_window_around(int64_t in, int64_t size, int64_t stride, int64_t dilation, td_padding padding, int before,
                              int after);
 /* A convolution's, down and across. */
@@ -199,10 +201,10 @@ tdi_window tdi_conv2d_window_w(const tdi_conv2d_attrs *attrs, const td_shape *x,
 typedef struct tdi_pool2d_attrs {
     int pool_h, pool_w, stride_h, stride_w;
     td_padding padding;
-    td_sides sides; /* skipped cells around x, besides the padding: set by the fold pass, for maxima */
+    td_sides sides; /* set by the fold pass, for maxima: skipped cells around x, besides the padding */
     td_shape shape; /* of x, for average_pool2d_grad */
-    int activation; /* of the gradients, whose result is multiplied by its derivative: x is what it gave; for the
-                       average, input 1 then. Set by the fuse pass; as for matmul */
+    int activation; /* set by the fuse pass, for gradients: their result is multiplied by its derivative, of its output
+                       x, which is the average's input 1. As for matmul */
 } tdi_pool2d_attrs;
 tdi_node *tdi_max_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *attrs);
 /* The gradient goes to the first maximum of each window, in row-major order. */
@@ -210,15 +212,15 @@ tdi_node *tdi_max_pool2d_grad(tdi_graph *graph, tdi_node *x, tdi_node *y, tdi_no
 tdi_node *tdi_average_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *attrs);
 tdi_node *tdi_average_pool2d_grad(tdi_graph *graph, tdi_node *dy, const tdi_pool2d_attrs *attrs);
 
-/* x [B, h, w, c] -> [B, h * factor_h, w * factor_w, c], and the adjoint. */
+/* x [batch, h, w, c] -> [batch, h * factor_h, w * factor_w, c], and the adjoint. */
 typedef struct tdi_upsample2d_attrs {
     int factor_h, factor_w;
     bool bilinear; /* else each pixel is repeated */
 } tdi_upsample2d_attrs;
 tdi_node *tdi_upsample2d(tdi_graph *graph, tdi_node *x, const tdi_upsample2d_attrs *attrs);
 tdi_node *tdi_upsample2d_grad(tdi_graph *graph, tdi_node *dy, const tdi_upsample2d_attrs *attrs);
-/* Where position `at` of an enlarged axis takes its value from: positions low and high of the axis of `extent`, the
- * share `share` from high, the rest from low. Kernels and reference agree through it. */
+/* Position `at` of an enlarged axis takes the share `share` of its value from position `high` of the axis of `extent`,
+ * and the rest from position `low`. For kernels. */
 typedef struct tdi_taps {
     int64_t low, high;
     float share;
@@ -232,18 +234,18 @@ tdi_node *tdi_softmax_grad(tdi_graph *graph, tdi_node *y, tdi_node *dy);
 tdi_node *tdi_log_softmax(tdi_graph *graph, tdi_node *x);
 tdi_node *tdi_log_softmax_grad(tdi_graph *graph, tdi_node *y, tdi_node *dy);
 
-/* A class number that a loss leaves out, if any. */
+/* The class number that a loss leaves out, if any. */
 typedef struct tdi_ignore_attrs {
     bool any;
     int32_t number;
 } tdi_ignore_attrs;
-enum { TDI_MOST_LABEL = 1 << 24 }; /* every whole number up to it is a float */
+enum { TDI_MOST_LABEL = 1 << 24 }; /* every integer up to it is exact as a float */
 static inline bool tdi_ignores(const tdi_ignore_attrs *ignore, int32_t label)
 {
     return ignore->any && label == ignore->number;
 }
 
-/* logits [..., c], labels int32 [...] -> loss [...]; a label outside [0, c) gives NaN, the one to ignore 0. */
+/* logits [..., c], labels int32 [...] -> loss [...]; a label outside [0, c) gives NaN, the ignored one 0. */
 tdi_node *tdi_sparse_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *labels,
                                            tdi_ignore_attrs ignore);
 tdi_node *tdi_sparse_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *labels, tdi_node *dloss,
@@ -256,14 +258,14 @@ tdi_node *tdi_sigmoid_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node
 tdi_node *tdi_sigmoid_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *targets, tdi_node *dloss);
 /* The fuse pass may give each of these gradients a fourth input, an extra output, to which it writes the losses. */
 
-/* How many labels [B, ...] of the part are not `ignored`: a float. */
+/* The number of the shard's labels [batch, ...] that are not `ignored`, as a float. */
 tdi_node *tdi_count_valid(tdi_graph *graph, tdi_node *labels, int32_t ignored);
-/* labels [B, ...], all parts' counts [parts] -> [B, ...]: 0 for the ignored ones, and for the others what makes the
- * mean over all one over those: all labels of the global batch / the valid ones. */
+/* labels [batch, ...], the counts of all shards [shards] -> weights [batch, ...]: 0 for ignored labels; for valid ones
+ * all labels of the global batch / the valid ones, which turns a mean over all labels into one over the valid. */
 tdi_node *tdi_valid_weights(tdi_graph *graph, tdi_node *labels, tdi_node *valid, int32_t ignored);
-void tdi_valid_weights_of(const tdi_call *call, int64_t begin, int64_t end); /* some of them; for kernels */
+void tdi_valid_weights_of(const tdi_call *call, int64_t begin, int64_t end); /* labels [begin, end); for kernels */
 
-/* sum(x) / rows of the global batch / (elements per row): the part's share of the mean over the global batch. Scalar.
+/* sum(x) / rows of the global batch / (elements per row): the shard's share of the mean over the global batch. Scalar.
  */
 tdi_node *tdi_batch_mean(tdi_graph *graph, tdi_node *x);
 tdi_node *tdi_batch_mean_grad(tdi_graph *graph, tdi_node *dy, const td_shape *shape);
@@ -276,25 +278,25 @@ typedef struct tdi_binary_accuracy_attrs {
     float threshold;
 } tdi_binary_accuracy_attrs;
 tdi_node *tdi_binary_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *targets, float threshold);
-/* 1 where fewer than k numbers of the prediction [..., c] are above that of the class: int32 [...], or the largest of
- * [..., c]. 0 for a class that there is not. */
+/* 1 where fewer than k numbers of the prediction [..., c] are above that of the target's class, which is an int32 of
+ * [...] or where [..., c] is largest; else 0, and for a class outside [0, c). */
 typedef struct tdi_in_top_k_attrs {
     int k;
 } tdi_in_top_k_attrs;
 tdi_node *tdi_in_top_k(tdi_graph *graph, tdi_node *prediction, tdi_node *target, int k);
 float tdi_is_in_top_k(const tdi_call *call, int64_t position); /* one of them; for kernels */
-/* Adds sum(x) and its number of elements to metric accumulator `slot`. An effect. */
+/* Adds sum(x) and the number of elements to metric accumulator `slot`. An effect. */
 tdi_node *tdi_accumulate(tdi_graph *graph, tdi_node *x, int slot);
 
-/* How floats stand for a class; int32 are class numbers. */
+/* How floats name a class; int32 are class numbers. */
 typedef enum tdi_reading {
-    TDI_LARGEST = 0, /* a row of the last axis: where the largest is */
-    TDI_NUMBER,      /* each is one, what is behind its point cut off */
-    TDI_ABOVE,       /* each is 1 above the threshold, which of targets is 0.5; else 0 */
-    TDI_AT_LEAST     /* the same, the threshold included */
+    TDI_LARGEST = 0, /* a row of the last axis: the position of the largest */
+    TDI_NUMBER,      /* each is a class number, truncated */
+    TDI_ABOVE,       /* class 1 above the threshold, which for targets is 0.5; else class 0 */
+    TDI_AT_LEAST     /* the same, including the threshold */
 } tdi_reading;
-/* Who was taken for whom: actual * classes + predicted as a float, for each class predicted; -1 where either is none of
- * the classes, or the actual one is to be ignored, as keras.metrics.MeanIoU leaves those out. */
+/* For each prediction actual * classes + predicted, as a float; -1 where either is none of the classes or the actual
+ * class is ignored, as keras.metrics.MeanIoU leaves those out. */
 typedef struct tdi_class_pairs_attrs {
     int classes;
     tdi_reading predicted, actual;
@@ -309,28 +311,28 @@ typedef struct tdi_count_pairs_attrs {
     int classes;
 } tdi_count_pairs_attrs;
 tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, int classes, int slot);
-/* Accumulators, of two doubles, that such a matrix takes up. */
+/* The number of accumulators, of two doubles each, that such a matrix takes. */
 static inline int tdi_count_accumulators(int classes)
 {
     return (classes * classes + 1) / 2;
 }
 
-/* Above how many of its thresholds each number of the prediction is, as a float. */
+/* For each number of the prediction how many of its thresholds it is above, as a float. */
 typedef struct tdi_buckets_attrs {
     enum {
-        TDI_LISTED = 0, /* above as many of `list` */
-        TDI_EVENLY,     /* the thresholds cut 0..1 into equal parts, and what is outside is clipped, as Keras does it */
-        TDI_TOP         /* 1, above the one threshold, for the largest of a row of the last axis unless it is 0 */
+        TDI_LISTED = 0, /* the thresholds are `list` */
+        TDI_EVENLY,     /* they cut 0..1 into equal intervals, and numbers outside are clipped, as in Keras */
+        TDI_TOP         /* 1, above one threshold, for the largest of a row of the last axis unless it is 0 */
     } how;
     int thresholds;
     bool ends;         /* the first and the last lie a little outside 0..1, and are not in `list` */
-    bool per_label;    /* buckets of the last axis's entry i are numbered from i * (thresholds + 1) on */
+    bool per_label;    /* entry i of the last axis has buckets of its own, from i * (thresholds + 1) on */
     const float *list; /* outlives the graph */
 } tdi_buckets_attrs;
 tdi_node *tdi_buckets(tdi_graph *graph, tdi_node *prediction, const tdi_buckets_attrs *attrs);
-void tdi_fill_buckets(const tdi_call *call, int64_t begin, int64_t end); /* of rows of the last axis; for kernels */
-/* Adds the sum of a bucket's targets, and how many they are, to metric accumulators from `slot` on, one a bucket. An
- * effect. */
+void tdi_fill_buckets(const tdi_call *call, int64_t begin,
+                      int64_t end); /* rows [begin, end) of the last axis; for kernels */
+/* Adds the sum and the number of each bucket's targets to its metric accumulator, from `slot` on. An effect. */
 typedef struct tdi_bucket_sums_attrs {
     int buckets;
     bool truth; /* a target counts as 1 unless it is 0 */
@@ -341,53 +343,64 @@ enum { TDI_MOST_BUCKETS = 1 << 24 }; /* a float counts them exactly */
 
 /* ---- dropout ---- */
 
-/* Zeroes elements and scales the rest. Drawn by Philox: key control->seed mixed with `stream`, counter (control->step,
- * row in the global batch * elements per row + element): the gradient is the same op on dy with the same stream. */
+/* Zeroes elements and scales the rest by 1 / (1 - rate). Draws are Philox's: the key is control->seed mixed with
+ * `stream`, the counter (control->step, row in the global batch * elements per row + element). The gradient is the same
+ * op on dy with the same stream. */
 typedef struct tdi_dropout_attrs {
-    float rate;
+    float rate; /* where nobody sets another in the control block */
     uint64_t stream;
+    int number; /* of the rate in the control block, below TDI_DROPOUT_NUMBERS; -1: it has none, and is never another */
 } tdi_dropout_attrs;
 tdi_node *tdi_dropout(tdi_graph *graph, tdi_node *x, const tdi_dropout_attrs *attrs);
-/* The four draws shared by elements 4i .. 4i+3; kernels and reference agree through it. */
+tdi_dropout_numbers tdi_dropout_numbers_of(float rate);
+/* The rate and scale of a dropout's step. */
+static inline tdi_dropout_numbers tdi_dropout_of(const tdi_call *call)
+{
+    const tdi_dropout_attrs *attrs = (const tdi_dropout_attrs *)call->attrs;
+    return attrs->number < 0 ? tdi_dropout_numbers_of(attrs->rate) : call->control->dropout[attrs->number];
+}
+/* The four draws of elements 4 quad .. 4 quad + 3; for kernels. */
 tdi_philox tdi_dropout_draw(const tdi_control *control, uint64_t stream, uint64_t quad);
 /* The key of a stream's draws: tdi_dropout_draw is tdi_philox_block(key, control->step, quad). */
 uint64_t tdi_dropout_key(const tdi_control *control, uint64_t stream);
 
 /* ---- LSTM, u units ---- */
 
-/* What a step s of T does, for each row; gates stand in Keras's order i, f, g (the candidate), o:
+/* The steps of an LSTM compute for each row, gates in Keras's order i, f, g (the candidate), o:
  *     i, f, o = recurrent_activation(z + h R),  g = activation(z + h R),  c = f c + i g,  h = o activation(c)
  * Softmax and log-softmax are over the units. */
 typedef struct tdi_lstm_attrs {
     int activation, recurrent_activation; /* td_activations */
-    bool backwards;                       /* step s takes z at time T - 1 - s */
+    bool backwards;                       /* step s of `steps` reads z at time steps - 1 - s */
     bool gates;                           /* the reserve has the gates, for lstm_grad */
-    bool sequences, state;                /* what lstm_output gives */
-    bool passed;                          /* h and c are [B, u], and gradients go to them */
+    bool sequences, state;                /* what lstm_output returns */
+    bool passed;                          /* h and c are [batch, u] values of the graph, and gradients go to them */
 } tdi_lstm_attrs;
-/* What is passed along: NULL where there is none. */
+/* An LSTM's inputs; NULL where there is none. */
 typedef struct tdi_lstm_inputs {
-    tdi_node *z;         /* [B, T, 4, u]: x W + b */
+    tdi_node *z;         /* [batch, steps, 4, u]: x W + b */
     tdi_node *recurrent; /* R, [u, 4u] */
-    tdi_node *mask;      /* [B, 4, u]: h is multiplied by it on its way into each gate */
+    tdi_node *mask;      /* [batch, 4, u]: h is multiplied by it on its way into each gate */
     tdi_node *h, *c;     /* the state before the first step, [global batch, u]; zeros when NULL */
-    /* lstm alone: with W [f, 4u], and b [4u] or NULL, `z` is x [B, T, f], and each step makes its own z */
+    /* lstm alone, set by the fuse pass: W [f, 4u], and b [4u] or NULL. `z` is x [batch, steps, f] then, and each
+     * step computes its own z */
     tdi_node *kernel, *bias;
 } tdi_lstm_inputs;
-/* The reserve, by steps: [B, T, 6, u], i f g o c h; without gates [B, T, 2, u], c h. A gate of which the activation's
- * derivative does not come from the output is there as what stands in the brackets above. */
+/* The reserve: what the steps leave for lstm_output and the gradients. [batch, steps, 6, u], i f g o c h; without gates
+ * [batch, steps, 2, u], c h. A gate whose activation's derivative does not come from its output is kept as what stands
+ * in the brackets above. */
 tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
-/* From the reserve: h of the last step, [B, u]; with `sequences` of all steps, [B, T, u]. With `state` [B, n + 1, u]:
- * the n = 1 or T of these, then the last c. Its gradient rule is the whole layer's; to h and c gradients go when they
- * were `passed`. */
+/* From the reserve: h of the last step, [batch, u]; with `sequences` of all steps, [batch, steps, u]. With `state`
+ * [batch, n + 1, u]: n = 1 or `steps` of these, then the last c. Its gradient rule is the whole layer's; h and c get
+ * gradients when they were `passed`. */
 tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *reserve, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
-/* The gradients of z, by the times of z, and of R; dy is that of lstm_output. With `passed` the first is [B, T + 1, 4,
- * u]: behind the last time stand the gradients of h and of c, then zeros. */
+/* The gradients of z, in the order of z's times, and of R; dy is that of lstm_output. With `passed` the first is
+ * [batch, steps + 1, 4, u]: behind the last time stand the gradients of h and of c, then zeros. */
 tdi_node *tdi_lstm_grad(tdi_graph *graph, tdi_node *reserve, tdi_node *dy, const tdi_lstm_inputs *in,
                         const tdi_lstm_attrs *attrs);
 tdi_node *tdi_lstm_grad_recurrent(tdi_graph *graph, tdi_node *reserve, tdi_node *dz, const tdi_lstm_inputs *in,
                                   const tdi_lstm_attrs *attrs);
-/* Writes the reserve's last h, or c, into its rows of `state`, [global batch, u]. An effect. */
+/* Writes the reserve's last h, or c, into the shard's rows of `state`, [global batch, u]. An effect. */
 typedef struct tdi_lstm_keep_attrs {
     bool c;
 } tdi_lstm_keep_attrs;
@@ -396,48 +409,48 @@ tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *reserve, tdi_node *state, bo
 /* ---- batch normalization, per channel (last axis), c channels ---- */
 
 typedef struct tdi_batch_norm_stats_attrs {
-    int groups; /* of the part's rows, each with statistics of its own: replicas that one part computes */
+    int groups; /* of the shard's rows, each with statistics of its own: replicas that one shard computes */
 } tdi_batch_norm_stats_attrs;
-/* [3 * groups, c]: of one group after the other, count, mean, M2 = sum (x - mean)^2 */
+/* [3 * groups, c]: count, mean and M2 = sum (x - mean)^2 of one group after the other */
 tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x, int groups);
-/* Where group `group` of the part's `groups` begins in x as [rows, channels]. */
+/* The row of x, seen as [rows, channels], at which group `group` of the shard's `groups` begins. */
 int64_t tdi_group_begin(const tdi_call *call, const td_shape *x, int64_t group, int64_t groups);
-/* Statistics of the part's group (or of `all` parts, for a synchronized layer) from all parts' [parts, 3, c], merged in
- * a fixed tree (Chan et al. 1979) -> [3, c] */
+/* [3, c]: the statistics of the shard's group (with `all`, for a synchronized layer, of all shards), merged from
+ * `gathered` [shards, 3, c] in a fixed tree (Chan et al. 1979) */
 tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all);
 typedef struct tdi_batch_norm_attrs {
     float epsilon, momentum;
     bool relu;     /* batch_norm, its gradients, batch_norm_inference: the result is rectified; set by the fold pass */
     bool variance; /* batch_norm_moving: the variance rather than the mean */
-    bool all;      /* the merges, and batch_norm_moving: all parts are one group */
+    bool all;      /* the merges, and batch_norm_moving: all shards are one group */
 } tdi_batch_norm_attrs;
-/* Inputs that the fold pass gives: of x's shape, added to the result before it is rectified. */
+/* Inputs that the fold pass adds: of x's shape, added to the result before it is rectified. */
 enum { TDI_BATCH_NORM_RESIDUAL = 4, TDI_BATCH_NORM_INFERENCE_RESIDUAL = 5 };
-/* stats [3 * groups, c]; gamma, beta: [c] or NULL. Two of the gradients take gamma and beta to find, with `relu`, what
- * was rectified. The gradient rule gives x's whole gradient, the way through the statistics included; it merges its two
- * sums over the group exactly when `stats` is a batch_norm_merge. */
+/* stats [3 * groups, c]; gamma, beta: [c] or NULL. With `relu`, two of the gradients need gamma and beta to find out
+ * what was rectified. The gradient rule gives x's whole gradient, including that through the statistics; it merges its
+ * two sums over the group if `stats` is a batch_norm_merge. */
 tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta,
                          float epsilon);
-/* [2 * groups, c]: of each group, sum dy, sum dy * xhat */
+/* [2 * groups, c]: sum dy and sum dy * xhat of each group */
 tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *gamma,
                                     tdi_node *beta, float epsilon, bool relu);
-tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all); /* [parts, 2, c] -> [2, c] */
+tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all); /* [shards, 2, c] -> [2, c] */
 tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
                                     tdi_node *gamma, tdi_node *beta, float epsilon, bool relu);
-/* By statistics that are constants. */
+/* Normalizes by statistics that are constants. */
 tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
                                    tdi_node *beta, float epsilon);
-/* moving = moving * momentum + batch * (1 - momentum), in place; batch = the groups' means (biased variances), averaged
- * by their counts, of gathered [parts, 3 * groups, c]. Once; an effect. */
+/* moving = moving * momentum + batch * (1 - momentum), in place; batch = the means (biased variances) of the groups in
+ * `gathered` [shards, 3 * groups, c], averaged by their counts. In the update phase; an effect. */
 tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance,
                                 bool all);
 
 /* ---- replicas ---- */
 
-/* [...] -> [graph->parts, ...]: x's home becomes its part's slot of the exchange arena, so nothing is copied in one
+/* [...] -> [shards, ...]: x's home becomes its shard's slot of the exchange arena, so that nothing is copied within a
  * process. */
 tdi_node *tdi_all_gather(tdi_graph *graph, tdi_node *x);
-/* Of `count` values that are summed in a tree: how many on its left; of 1: 1. */
+/* How many of `count` values, which are summed in a tree, are on its left; of 1: 1. */
 static inline int tdi_tree_half(int count)
 {
     int half = 1;
@@ -445,11 +458,11 @@ static inline int tdi_tree_half(int count)
         half *= 2;
     return half;
 }
-/* The sum of values[i][offset] in a fixed tree, ((0+1)+(2+3))+..., an odd last one carried up: the bits depend on the
+/* The sum of values[i][offset] in a fixed tree, ((0+1)+(2+3))+..., an odd last one carried up: its bits depend on the
  * count alone. */
 float tdi_tree_sum(float *const *values, int count, int64_t offset);
-/* The sum over parts of a variable's gradient by tdi_tree_sum, in part 0's arena; each replica makes its own range.
- * Once. */
+/* The sum over shards of a variable's gradient by tdi_tree_sum, in shard 0's arena; each replica computes its own
+ * range. In the update phase. */
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
 
 /* ---- regularizers ---- */
@@ -457,15 +470,15 @@ tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable 
 typedef struct tdi_regularize_attrs {
     float l1, l2;
 } tdi_regularize_attrs;
-/* [batch], whose mean over the rows of the global batch is l1 sum|w| + l2 sum w^2: each row has the sum over a stretch
- * of the weight of its own, times the number of rows. */
+/* [batch]: its mean over the rows of the global batch is l1 sum|w| + l2 sum w^2. Each row has the sum over a stretch of
+ * the weight of its own, times the number of rows. */
 tdi_node *tdi_regularization(tdi_graph *graph, tdi_node *weight, float l1, float l2);
 
-/* The elements [begin, end) of the weight that are a row's, of `rows` in the global batch; for kernels. */
+/* The elements [begin, end) of the weight that belong to a row, of `rows` in the global batch; for kernels. */
 typedef struct tdi_penalty_range {
     int64_t begin, end, rows;
 } tdi_penalty_range;
-enum { TDI_PENALTY_UNIT = 256 /* elements: what a row has is worth a loop */ };
+enum { TDI_PENALTY_UNIT = 256 /* elements: long enough that a row's stretch is worth a loop */ };
 static inline tdi_penalty_range tdi_penalty_range_of(const tdi_call *call, int64_t row)
 {
     int64_t elements = tdi_shape_elements(&call->in[0].shape), rows = call->control->rows;
@@ -474,28 +487,29 @@ static inline tdi_penalty_range tdi_penalty_range_of(const tdi_call *call, int64
     return (tdi_penalty_range){begin, end < elements ? end : elements, rows};
 }
 
-/* ---- optimizers, and what regularizers add to gradients; once, in place, each replica on its own range ---- */
+/* ---- the update phase: in place, each replica on its own range ---- */
 
 tdi_node *tdi_regularize(tdi_graph *graph, tdi_node *gradient, tdi_node *weight, float l1, float l2);
-/* Makes `node` a step on the way from a variable's reduced gradient to its update: in the gradient's place, once. */
+/* Moves `node` into the update phase, in the gradient's place: a step from the variable's reduced gradient to its
+ * update. */
 tdi_node *tdi_reduced_gradient(tdi_node *node, tdi_variable *variable);
 
-/* With control->skip adds the gradient to the accumulator; else gives the mean of `steps` gradients, the accumulator's
- * among them, and clears it. */
+/* With control->skip adds the gradient to the accumulator; else gives the mean of `steps` gradients, those in the
+ * accumulator included, and clears it. */
 typedef struct tdi_accumulate_gradient_attrs {
     int steps;
 } tdi_accumulate_gradient_attrs;
 tdi_node *tdi_accumulate_gradient(tdi_graph *graph, tdi_node *gradient, tdi_node *accumulator, int steps,
                                   tdi_variable *variable);
 
-/* The sum of squares of each block of so many elements of a variable's gradient, the last one shorter: [blocks]. */
+/* [blocks]: the sum of squares of each block of so many elements of a variable's gradient, the last one shorter. */
 enum { TDI_NORM_BLOCK = 4096 };
 static inline int64_t tdi_norm_blocks(int64_t elements)
 {
     return (elements + TDI_NORM_BLOCK - 1) / TDI_NORM_BLOCK;
 }
 tdi_node *tdi_squared_norm(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
-/* What a gradient is multiplied by so that the norm over all of `squared_norms` is at most `limit`: a scalar. */
+/* A scalar: what a gradient is multiplied by so that the norm over all of `squared_norms` is at most `limit`. */
 typedef struct tdi_clip_factor_attrs {
     float limit;
     bool global;
@@ -503,8 +517,8 @@ typedef struct tdi_clip_factor_attrs {
 tdi_node *tdi_clip_factor(tdi_graph *graph, int count, tdi_node *const *squared_norms, float limit, bool global);
 tdi_node *tdi_clip_by_norm(tdi_graph *graph, tdi_node *gradient, tdi_node *factor, tdi_variable *variable);
 
-/* Keras's update of a weight, in place; slots are updated too. The learning rate and the iteration come from the
- * control; with control->skip nothing is done. */
+/* Keras's update of a weight and its slots, in place. With control->skip nothing is done. The numbers of a step come from
+ * control->optimizer; the attributes say which they are where nobody sets others. */
 typedef struct tdi_optimizer_attrs {
     float momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
     bool nesterov, amsgrad;
@@ -515,43 +529,37 @@ tdi_node *tdi_sgd(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_
 tdi_node *tdi_adam(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_slots, tdi_node *const *slots,
                    const tdi_optimizer_attrs *attrs);
 
-/* The update of a weight [columns of a, columns of b] whose gradient is a' . b: inputs weight, a, b, slots. Set by the
- * fuse pass only. */
+/* Attributes of matmul_update, the update of a weight [columns of a, columns of b] whose gradient is a' . b: inputs
+ * weight, a, b, slots. Only the fuse pass makes it. */
 typedef struct tdi_matmul_update_attrs {
     const tdi_op *update; /* adam or sgd */
     tdi_optimizer_attrs optimizer;
 } tdi_matmul_update_attrs;
 
-/* Products of more rows and columns than this are better packed, where there is a library that does it: its sums are
- * made in an order of its own. */
+/* Products of more rows and columns than this are left to a library that packs, where there is one; it adds up in an
+ * order of its own. */
 enum { TDI_LARGE_PRODUCT = 256 };
 
-/* What a part leaves of a gradient a' . b to a joint update, in the gradient's place (float32): where that is much less
- * than the product, as it is of few rows, a, and b behind it; else the product, as of a large one. Attributes are a
- * matmul's. Set by the fuse pass only. */
+/* leave_gradient, what a shard leaves of a gradient a' . b to a joint update, in the gradient's place (float32). The
+ * factors, a and then b, where they are much smaller than the product, because rows are few; else the product.
+ * Attributes are a matmul's. Only the fuse pass makes it. Both functions are for kernels: whether it leaves factors,
+ * and leaving them. */
 bool tdi_leaves_factors(const tdi_call *call);
 void tdi_leave_factors(const tdi_call *call);
 
-/* The update of a weight, by all replicas together, from what the parts left: inputs weight, what this part left,
- * slots. Set by the fuse pass only. */
+/* Attributes of joint_update, the update of a weight by all replicas together from what the shards left: inputs weight,
+ * what this shard left, slots. Only the fuse pass makes it. */
 typedef struct tdi_joint_update_attrs {
     tdi_matmul_update_attrs of;
     int parts;
     int64_t positions; /* rows of a and b for each row of the batch */
 } tdi_joint_update_attrs;
 typedef struct tdi_left_gradient {
-    const float *gradient; /* or NULL: */
-    const float *a, *b;    /* [depth, rows of the weight], [depth, columns] */
+    const float *gradient; /* NULL: the factors were left */
+    const float *a, *b;    /* [depth, rows of the weight], [depth, columns of the weight] */
     int64_t depth;
 } tdi_left_gradient;
 tdi_left_gradient tdi_left_by(const tdi_call *call, int part);
-
-/* What one step of Adam multiplies with: alpha = learning_rate * sqrt(1 - beta_2^t) / (1 - beta_1^t), 1 - beta_1 and
- * 1 - beta_2, as Keras rounds them. Reference and kernels agree through it. */
-typedef struct tdi_adam_rates {
-    float alpha, rate_1, rate_2;
-} tdi_adam_rates;
-tdi_adam_rates tdi_adam_rates_at(const tdi_optimizer_attrs *attrs, const tdi_control *control);
 
 /* The exponential moving average of an updated weight, which takes the average's value now and then. An effect. */
 typedef struct tdi_moving_average_attrs {
@@ -561,11 +569,10 @@ typedef struct tdi_moving_average_attrs {
 tdi_node *tdi_moving_average(tdi_graph *graph, tdi_node *weight, tdi_node *average,
                              const tdi_moving_average_attrs *attrs);
 
-/* A step of it, for reference and kernels. */
-typedef struct tdi_average_step {
-    float momentum;
-    bool overwrite;
-} tdi_average_step;
-tdi_average_step tdi_average_step_at(const tdi_moving_average_attrs *attrs, const tdi_control *control);
+/* ---- the control block ---- */
+
+/* Reckons what follows from rows, learning rate and iteration: inverse_rows, and for each node of the graph the numbers
+ * that its attributes give. */
+void tdi_control_reckon(tdi_control *control, const tdi_graph *graph);
 
 #endif

@@ -1,6 +1,6 @@
 /* reduce.c - sum, mean or maximum over axes, and summing down to a shape.
  *
- * A mean over the batch is refused: the batch is cut into parts, and only batch_mean knows the global count. */
+ * A mean over the batch is refused: the batch is cut into shards, and only batch_mean knows the global count. */
 #include "ops/common.h"
 
 static const char *const reduce_names[] = {"sum", "mean", "max"};
@@ -48,7 +48,7 @@ static td_status reduce_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* How many elements make one of the result; the batch must not be among them. */
+/* How many elements are reduced to one; the batch must not be among the reduced axes. */
 static int64_t reduced_count(const td_shape *x, const tdi_reduce_attrs *attrs)
 {
     int64_t count = 1;
@@ -58,7 +58,7 @@ static int64_t reduced_count(const td_shape *x, const tdi_reduce_attrs *attrs)
     return count;
 }
 
-/* The gradient of a maximum is shared equally among the elements that reach it, as JAX does. */
+/* The elements that reach a maximum share its gradient equally, as in JAX. */
 static tdi_node *max_gradient(tdi_graph *graph, const tdi_node *node, tdi_node *dy, tdi_node *y)
 {
     const tdi_reduce_attrs *attrs = node->attrs;
@@ -83,7 +83,7 @@ static void reduce_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_
     dx[0] = tdi_broadcast(graph, wide, x);
 }
 
-/* The axes to keep (or, with `of` true, to reduce) as a box, and its strides in x. */
+/* The kept axes (with `of`, the reduced ones) as a box, and its strides in x. */
 static td_shape box_of(const td_shape *x, const tdi_reduce_attrs *attrs, bool of, int64_t stride[TD_MAX_RANK])
 {
     td_shape box = {0};

@@ -32,7 +32,7 @@ static void log_softmax_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy,
     dx[0] = tdi_log_softmax_grad(graph, node, dy);
 }
 
-/* One row of a result of `count` numbers: in[0]'s row, in[1]'s (or NULL), out's. */
+/* Computes one row of `count` numbers of the result: rows of in[0], in[1] (or NULL) and out. */
 typedef void row_function(int64_t count, const float *first, const float *second, float *out);
 
 static void each_row(const tdi_call *call, row_function *function)
@@ -98,7 +98,7 @@ static void log_softmax_grad_reference(const tdi_call *call)
     each_row(call, log_softmax_grad_row);
 }
 
-/* An exponential is counted as one. */
+/* An exponential counts as one operation. */
 static double softmax_flops(const tdi_call *call)
 {
     return 4.0 * (double)tdi_shape_elements(&call->out.shape);

@@ -4,7 +4,7 @@
 
 #include "ops/common.h"
 
-/* log sum exp(x - largest): add `largest` for the log of the sum itself. */
+/* log sum exp(x - largest); with *largest added it is the log of sum exp(x). */
 double tdi_log_sum_exp(const float *x, int64_t count, double *largest);
 
 #endif

@@ -1,7 +1,8 @@
 /* unary.c - functions of one element, and their derivatives.
  *
- * Where the derivative can be had from y = f(x) without losing digits it is: the input need not be kept, and the
- * function can end a matmul or a convolution. At kinks the derivative is 0 (relu(0), relu6(6)) except where said. */
+ * Where y = f(x) gives the derivative without losing digits, it is computed from y: the input need not be kept, and the
+ * function can be the epilogue of a product or convolution. At kinks the derivative is 0 (relu(0), relu6(6)), except
+ * where a comment says otherwise. */
 #include "ops/common.h"
 
 #define SELU_ALPHA          1.6732632423543772
@@ -72,7 +73,7 @@ bool tdi_unary_grad_from_output(int kind)
     }
 }
 
-/* ---- values; NaN stays NaN ---- */
+/* ---- values: NaN stays NaN ---- */
 
 static double sigmoid(double x)
 {

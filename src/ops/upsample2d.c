@@ -1,5 +1,5 @@
-/* upsample2d.c - images made larger: each pixel repeated, or pixels interpolated between their centres (bilinear,
- * without corners aligned, as tf.image.resize and Keras), and the adjoint. */
+/* upsample2d.c - enlarges images by repeating pixels, or by interpolating between their centres (bilinear, corners not
+ * aligned, as tf.image.resize and Keras do), and the adjoint. */
 #include "ops/common.h"
 
 tdi_taps tdi_upsample_taps(bool bilinear, int64_t extent, int factor, int64_t at)
@@ -58,7 +58,7 @@ static void upsample2d_grad_gradient(tdi_graph *graph, tdi_node *node, tdi_node 
     dx[0] = tdi_upsample2d(graph, d, node->attrs);
 }
 
-/* Calls `visit` for each pixel of the small image that has a share in one of the large. */
+/* Calls `visit` for each pixel of the small image that contributes to a pixel of the large one. */
 typedef void visit_pixels(const tdi_call *call, int64_t small, int64_t large, int64_t channels, double share);
 
 static void each_share(const tdi_call *call, const td_shape *small, const td_shape *large, visit_pixels *visit)

@@ -1,4 +1,4 @@
-/* fold.c - forward ops that another op can do on its way, before gradients are emitted: their gradients are then the
+/* fold.c - forward ops that another op can do besides, before gradients are emitted: their gradients are then the
  * folded op's.
  *
  *   pad, conv2d                             conv2d with zeros around
@@ -7,59 +7,23 @@
  *   batch_norm, relu                        batch_norm that rectifies; so batch_norm_inference
  *   batch_norm, add, relu                   batch_norm that adds and rectifies; so batch_norm_inference
  *
- * An op is changed in place; those it has taken over stay for their other readers, and are dropped when there are none.
- */
+ * The last node of a pattern is replaced. The others stay for their other readers, and die when there are none. */
 #include <string.h>
 
 #include "passes/passes.h"
-
-typedef struct folder {
-    tdi_graph *graph;
-    int *readers;
-    tdi_text *notes;
-} folder;
-
-static void *changed_attrs(const tdi_node *node)
-{
-    void *attrs = tdi_alloc(node->graph->arena, node->op->attrs_size);
-    if (attrs)
-        memcpy(attrs, node->attrs, node->op->attrs_size);
-    return attrs;
-}
-
-static tdi_node **changed_inputs(const tdi_node *node, int count)
-{
-    tdi_node **in = TDI_NEW_ARRAY(node->graph->arena, tdi_node *, count);
-    if (in)
-        memcpy(in, node->in, (size_t)(node->n_in < count ? node->n_in : count) * sizeof(tdi_node *));
-    return in;
-}
-
-static void note(const folder *f, const tdi_node *node, const char *what)
-{
-    if (f->notes)
-        tdi_text_format(f->notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
-}
-
-/* Which input of a batch normalization is added to its result; 0: the node is none. */
-static int residual_input(const tdi_node *node)
-{
-    if (node->op == &tdi_op_batch_norm)
-        return TDI_BATCH_NORM_RESIDUAL;
-    return node->op == &tdi_op_batch_norm_inference ? TDI_BATCH_NORM_INFERENCE_RESIDUAL : 0;
-}
+#include "passes/rewrite.h"
 
 /* ---- padding ---- */
 
 static bool is_rectified(const tdi_node *node)
 {
-    if (residual_input(node))
+    if (node->op->residual)
         return ((const tdi_batch_norm_attrs *)node->attrs)->relu;
     int kind = node->op == &tdi_op_unary ? ((const tdi_unary_attrs *)node->attrs)->kind : TD_LINEAR;
     return kind == TD_RELU || kind == TD_RELU6;
 }
 
-/* Adds the zeros of the pads above `x` along height and width; returns what they pad. */
+/* Adds the zeros of the pads above `x` along height and width to `sides`; returns what they pad. */
 static tdi_node *peel_pads(tdi_node *x, td_sides *sides)
 {
     for (; x->op == &tdi_op_pad; x = x->in[0]) {
@@ -73,6 +37,18 @@ static tdi_node *peel_pads(tdi_node *x, td_sides *sides)
     return x;
 }
 
+static bool fold_pads_into_conv2d(tdi_rewriter *r, tdi_node *node)
+{
+    td_sides sides = {0};
+    tdi_node *x = peel_pads(node->in[0], &sides);
+    tdi_conv2d_attrs *attrs = x != node->in[0] ? tdi_replace(node, node->op, node->attrs, node->n_in, node->in) : NULL;
+    if (!attrs)
+        return false;
+    attrs->sides = sides;
+    node->in[0] = x;
+    return tdi_remark(r, node, "pad", node->op->name);
+}
+
 /* Has every window a cell that is not to be skipped? */
 static bool windows_reach(const tdi_pool2d_attrs *pool, const td_sides *sides)
 {
@@ -80,88 +56,77 @@ static bool windows_reach(const tdi_pool2d_attrs *pool, const td_sides *sides)
            sides->right < pool->pool_w;
 }
 
-static void fold_pads(const folder *f, tdi_node *node)
+static bool fold_pads_into_max_pool2d(tdi_rewriter *r, tdi_node *node)
 {
-    bool convolution = node->op == &tdi_op_conv2d;
     td_sides sides = {0};
     tdi_node *x = peel_pads(node->in[0], &sides);
-    const tdi_pool2d_attrs *pool = convolution ? NULL : node->attrs;
-    if (x == node->in[0] || (pool && (pool->padding != TD_VALID || !is_rectified(x) || !windows_reach(pool, &sides))))
-        return;
-    void *attrs = changed_attrs(node);
-    tdi_node **in = changed_inputs(node, node->n_in);
-    if (!attrs || !in)
-        return;
-    *(convolution ? &((tdi_conv2d_attrs *)attrs)->sides : &((tdi_pool2d_attrs *)attrs)->sides) = sides;
-    in[0] = x;
-    node->attrs = attrs;
-    node->in = in;
-    note(f, node, "pad");
+    const tdi_pool2d_attrs *pool = node->attrs;
+    bool fits = x != node->in[0] && pool->padding == TD_VALID && is_rectified(x) && windows_reach(pool, &sides);
+    tdi_pool2d_attrs *attrs = fits ? tdi_replace(node, node->op, node->attrs, node->n_in, node->in) : NULL;
+    if (!attrs)
+        return false;
+    attrs->sides = sides;
+    node->in[0] = x;
+    return tdi_remark(r, node, "pad", node->op->name);
 }
 
 /* ---- batch normalization ---- */
 
-static bool can_rectify(const folder *f, const tdi_node *node)
+static bool can_rectify(const tdi_rewriter *r, const tdi_node *node)
 {
-    int residual = residual_input(node);
-    return residual && f->readers[node->id] == 1 && node->home == TDI_HOME_ACTIVATIONS && node->n_in == residual &&
+    int residual = node->op->residual;
+    return residual && tdi_can_take_over(r, node) && node->n_in == residual &&
            !((const tdi_batch_norm_attrs *)node->attrs)->relu;
 }
 
-/* Makes the rectifier `end` compute what `from` does, `residual` (or NULL) added. */
-static void rectify(const folder *f, tdi_node *end, const tdi_node *from, tdi_node *residual)
+/* Replaces a rectifier by the normalization `from`, which adds `residual` (NULL: nothing) and rectifies. */
+static bool rectify(const tdi_rewriter *r, tdi_node *relu, const tdi_node *from, tdi_node *residual)
 {
-    int at = residual_input(from);
-    tdi_batch_norm_attrs *attrs = changed_attrs(from);
-    tdi_node **in = changed_inputs(from, at + 1);
-    if (!attrs || !in)
-        return;
+    tdi_node *in[TDI_BATCH_NORM_INFERENCE_RESIDUAL + 1] = {0};
+    int n_in = from->op->residual;
+    memcpy(in, from->in, (size_t)n_in * sizeof *in);
+    if (residual)
+        in[n_in++] = residual;
+    tdi_batch_norm_attrs *attrs = tdi_replace(relu, from->op, from->attrs, n_in, in);
+    if (!attrs)
+        return false;
     attrs->relu = true;
-    in[at] = residual;
-    end->op = from->op;
-    end->in = in;
-    end->n_in = residual ? at + 1 : at;
-    end->attrs = attrs;
-    note(f, end, residual ? "add and relu" : "relu");
+    return tdi_remark(r, relu, residual ? "add and relu" : "relu", relu->op->name);
 }
 
-/* Of two normalizations the one whose input is made later: what is added to it is there then, and it can be made of
- * rows as they get ready. */
-static int main_path_of(const folder *f, const tdi_node *sum)
+/* Of two normalizations the one whose input is computed later takes the sum: the other's value is there by then, and
+ * the sum can be made of rows as they get ready. */
+static int main_path_of(const tdi_rewriter *r, const tdi_node *sum)
 {
-    if (can_rectify(f, sum->in[0]) && can_rectify(f, sum->in[1]))
+    if (can_rectify(r, sum->in[0]) && can_rectify(r, sum->in[1]))
         return sum->in[1]->in[0]->id > sum->in[0]->in[0]->id;
-    return can_rectify(f, sum->in[1]);
+    return can_rectify(r, sum->in[1]);
 }
 
-static void fold_relu(const folder *f, tdi_node *node)
+static bool is_sum_alike(const tdi_node *node)
+{
+    return node->op == &tdi_op_binary && ((const tdi_binary_attrs *)node->attrs)->kind == TDI_ADD &&
+           tdi_shape_equal(&node->in[0]->shape, &node->in[1]->shape);
+}
+
+static bool fold_relu(tdi_rewriter *r, tdi_node *node)
 {
     tdi_node *from = node->in[0];
     if (((const tdi_unary_attrs *)node->attrs)->kind != TD_RELU)
-        return;
-    if (can_rectify(f, from)) {
-        rectify(f, node, from, NULL);
-        return;
-    }
-    bool sum = from->op == &tdi_op_binary && ((const tdi_binary_attrs *)from->attrs)->kind == TDI_ADD;
-    if (!sum || f->readers[from->id] != 1 || !tdi_shape_equal(&from->in[0]->shape, &from->in[1]->shape))
-        return;
-    int main_path = main_path_of(f, from);
-    if (can_rectify(f, from->in[main_path]) && from->in[0] != from->in[1])
-        rectify(f, node, from->in[main_path], from->in[1 - main_path]);
+        return false;
+    if (can_rectify(r, from))
+        return rectify(r, node, from, NULL);
+    if (!is_sum_alike(from) || tdi_use_count(r->def_use, from) != 1 || from->in[0] == from->in[1])
+        return false;
+    int main_path = main_path_of(r, from);
+    return can_rectify(r, from->in[main_path]) && rectify(r, node, from->in[main_path], from->in[1 - main_path]);
 }
 
-td_status tdi_fold(tdi_graph *graph, tdi_text *notes)
+td_status tdi_fold(tdi_graph *graph, tdi_text *remarks)
 {
-    folder f = {.graph = graph, .readers = tdi_count_readers(graph), .notes = notes};
-    if (!f.readers)
-        return tdi_no_memory(&graph->error);
-    for (int i = 0; i < graph->nodes.count; i++) {
-        tdi_node *node = graph->nodes.at[i];
-        if (node->op == &tdi_op_conv2d || node->op == &tdi_op_max_pool2d)
-            fold_pads(&f, node);
-        else if (node->op == &tdi_op_unary)
-            fold_relu(&f, node);
-    }
-    return TD_OK;
+    static const tdi_rewrite_rule rules[] = {{&tdi_op_conv2d, fold_pads_into_conv2d},
+                                             {&tdi_op_max_pool2d, fold_pads_into_max_pool2d},
+                                             {&tdi_op_unary, fold_relu},
+                                             {0}};
+    return tdi_rewrite(graph, rules, remarks);
 }

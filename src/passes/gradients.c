@@ -1,12 +1,15 @@
-/* gradients.c - reverse-mode differentiation: walks the nodes backwards and lets each op emit its gradient's nodes. */
+/* gradients.c - reverse-mode differentiation: walks the nodes backwards and lets each op emit its gradients' nodes.
+ *
+ * Only nodes between the loss and the wanted nodes are walked. Where a value has several readers, their gradients are
+ * added in the order of the walk. */
 
 #include "passes/passes.h"
 
 typedef struct backward {
     tdi_graph *graph;
     int count;       /* nodes of the forward graph */
-    bool *needed;    /* by id: some wanted node is among its ancestors, or it is wanted */
-    tdi_node **grad; /* by id: the sum of what arrived so far */
+    bool *needed;    /* by id: it is wanted, or computed from a wanted node */
+    tdi_node **grad; /* by id: the sum of the gradients that have arrived so far */
 } backward;
 
 static int position_of(const backward *b, const tdi_node *node)

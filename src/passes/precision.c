@@ -1,17 +1,18 @@
-/* precision.c - which values are bfloat16: half the bytes to move, and several times the multiplications a second where
- * the processor has them.
+/* precision.c - which values are bfloat16. They are half the bytes to move, and some processors multiply several times
+ * as many of them in a second.
  *
- * A node made under a mixed_bfloat16 policy computes in bfloat16 when it is a convolution or a matrix product, or when
- * one of its operands is bfloat16 already, and when the device has a kernel for that; else in float32. So rounding
- * happens where it pays, casts stand only between the two, and each value is cast at most once. Weights stay float32:
- * kernels round them as they pack them. Gradients of weights, statistics and whatever leaves the activations are
- * float32. */
+ * A node emitted under a mixed_bfloat16 policy computes in bfloat16 if the device has a kernel for that and if it is a
+ * convolution or a matrix product, or one of its operands is bfloat16 already. All others compute in float32. So values
+ * are rounded where it pays, casts stand only between the two types, and each value is cast at most once.
+ *
+ * Weights stay float32: kernels round them as they pack them. Gradients of weights, statistics and whatever leaves the
+ * activations are float32. */
 #include "passes/passes.h"
 
 typedef struct precision {
     tdi_graph *graph;
     const tdi_kernel *const *kernels;
-    tdi_node **cast; /* by id: the node's value in the other of the two types; NULL: not made yet */
+    tdi_node **cast; /* by id: the node's value in the other of the two types; NULL: there is none yet */
 } precision;
 
 static bool has_kernel(const precision *p, const tdi_op *op)
@@ -22,7 +23,7 @@ static bool has_kernel(const precision *p, const tdi_op *op)
     return op->view;
 }
 
-/* Kernels of products round weights as they pack them. */
+/* Kernels of products round weights themselves, as they pack them. */
 static bool is_packed(const tdi_node *node, const tdi_node *from)
 {
     return node->op->multiplies && from->op == &tdi_op_parameter;
@@ -77,7 +78,7 @@ static void replace_output(tdi_graph *graph, const tdi_node *old, tdi_node *now)
             graph->outputs.at[i] = now;
 }
 
-/* What others than activations hold is float32: a cast moves in where the node lived. */
+/* Values that live elsewhere than in the activations are float32: a cast takes over the node's home. */
 static bool move_home(precision *p, tdi_node *node)
 {
     if (node->dtype != TD_BFLOAT16 || node->home == TDI_HOME_ACTIVATIONS)
@@ -123,7 +124,7 @@ td_status tdi_precision(tdi_graph *graph, const tdi_kernel *const *kernels)
     int count = graph->nodes.count;
     if (!wished(graph))
         return TD_OK;
-    /* Room for every node and a cast of it. */
+    /* Each node may be cast once. */
     precision p = {.graph = graph, .kernels = kernels, .cast = TDI_NEW_ARRAY(graph->arena, tdi_node *, 2 * count)};
     tdi_node **nodes = TDI_NEW_ARRAY(graph->arena, tdi_node *, count);
     if (!p.cast || !nodes)

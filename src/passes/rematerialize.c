@@ -1,24 +1,27 @@
-/* rematerialize.c - less memory for more work: what backpropagation reads again, and is cheap to compute from values
- * that are kept for it anyway, is not kept but computed anew right before its first reader there.
+/* rematerialize.c - less memory for more work: a value that backpropagation reads, and that is cheap to compute from
+ * values that are kept for it anyway, is not kept but computed anew right before its first reader there.
  *
- * A normalized and rectified value comes from the convolution's result, which the normalization's gradient needs in any
- * case; a residual sum from the two values that were added. Chains of such ops are followed for a few steps: one step
- * longer, and a value is kept, from which the next chain begins. The same kernels on the same values give the same
- * numbers; random draws are named by the step, not by when they are made. */
+ * A normalized and rectified value is computed from the convolution's result, which the normalization's gradient needs
+ * in any case, and a residual sum from its two terms. An op is cheap if its tdi_op says so. A row of cheap ops may be
+ * LONGEST long: the value behind it is kept, and the next row begins there.
+ *
+ * The numbers stay the same: the same kernels run on the same values, and random draws are named by the step, not by
+ * when they are made. */
 #include <string.h>
 
+#include "graph/def_use.h"
 #include "passes/passes.h"
 
-/* Ops to compute anew for one value, at most. */
+/* At most so many ops are computed anew for one value. */
 enum { LONGEST = 4 };
 
-/* How a forward value can be had while backpropagation runs. */
+/* How backpropagation gets at a forward value. */
 typedef enum access { OUT_OF_REACH = 0, KEPT, COMPUTED } access;
 
 typedef struct forward {
     access access;
     int cost;    /* COMPUTED: ops to compute anew, this one included */
-    bool wanted; /* by a node of the backward part */
+    bool wanted; /* a backward node reads it */
     tdi_node *copy;
 } forward;
 
@@ -31,28 +34,17 @@ typedef struct rematerializer {
     bool failed; /* memory */
 } rematerializer;
 
-static bool is_cheap(const tdi_node *node)
-{
-    static const tdi_op *const ops[] = {&tdi_op_batch_norm, &tdi_op_unary,  &tdi_op_binary,
-                                        &tdi_op_bias_add,   &tdi_op_affine, &tdi_op_cast,
-                                        &tdi_op_dropout,    &tdi_op_pad,    &tdi_op_concat};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (node->op == ops[i])
-            return true;
-    return node->op->view;
-}
-
-/* What is not an activation of the batch is small, or there anyway. */
-static bool is_there(const tdi_node *node)
+/* A value that is not an activation of the batch is small, or kept anyway. */
+static bool is_kept_anyway(const tdi_node *node)
 {
     return tdi_is_leaf(node) || node->home != TDI_HOME_ACTIVATIONS || !tdi_shape_has_batch(&node->shape);
 }
 
-static forward settle(const rematerializer *r, const tdi_node *node)
+static forward find_access(const rematerializer *r, const tdi_node *node)
 {
     forward f = r->of[node->id];
-    f.access = f.wanted || is_there(node) ? KEPT : OUT_OF_REACH;
-    if (is_there(node) || node->effect || !is_cheap(node))
+    f.access = f.wanted || is_kept_anyway(node) ? KEPT : OUT_OF_REACH;
+    if (is_kept_anyway(node) || node->effect || (!node->op->cheap && !node->op->view))
         return f;
     int cost = node->op->view ? 0 : 1;
     for (int i = 0; i < node->n_in; i++) {
@@ -69,16 +61,16 @@ static forward settle(const rematerializer *r, const tdi_node *node)
     return f;
 }
 
-static void settle_all(rematerializer *r)
+static bool find_accesses(rematerializer *r)
 {
-    for (int i = r->count; i < r->graph->nodes.count; i++)
-        for (int j = 0; j < r->graph->nodes.at[i]->n_in; j++) {
-            const tdi_node *in = r->graph->nodes.at[i]->in[j];
-            if (in && in->id < r->count)
-                r->of[in->id].wanted = true;
-        }
-    for (int i = 0; i < r->count; i++)
-        r->of[i] = settle(r, r->graph->nodes.at[i]);
+    const tdi_def_use *def_use = tdi_def_use_create(r->graph);
+    for (int i = 0; i < r->count && def_use; i++) {
+        tdi_uses uses = tdi_uses_of(def_use, r->graph->nodes.at[i]);
+        r->of[i].wanted = uses.count && uses.at[uses.count - 1].reader->id >= r->count;
+    }
+    for (int i = 0; i < r->count && def_use; i++)
+        r->of[i] = find_access(r, r->graph->nodes.at[i]);
+    return def_use != NULL;
 }
 
 static void push(rematerializer *r, tdi_node *node)
@@ -103,7 +95,7 @@ static tdi_node *copy_of(rematerializer *r, const tdi_node *node)
     return copy;
 }
 
-/* The node to read in the backward part for a forward one. */
+/* The node that backward nodes read in place of a forward one. */
 static tdi_node *reach(rematerializer *r, tdi_node *node)
 {
     if (node->id >= r->count || r->of[node->id].access != COMPUTED || r->failed)
@@ -129,13 +121,12 @@ static void rewire(rematerializer *r)
     }
 }
 
-td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *notes)
+td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *remarks)
 {
     rematerializer r = {.graph = graph, .count = forward_nodes};
     r.of = TDI_NEW_ARRAY(graph->arena, forward, forward_nodes + 1);
-    if (!r.of)
+    if (!r.of || !find_accesses(&r))
         return tdi_no_memory(&graph->error);
-    settle_all(&r);
     rewire(&r);
     if (r.failed) {
         tdi_vec_free(&r.nodes);
@@ -147,9 +138,9 @@ td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *notes
     graph->nodes.capacity = r.nodes.capacity;
     for (int i = 0; i < graph->nodes.count; i++)
         graph->nodes.at[i]->id = i;
-    if (notes && r.copies == 0)
-        tdi_text_format(notes, "no value is cheap to compute anew in backpropagation: all that it needs are kept\n");
-    else if (notes)
-        tdi_text_format(notes, "%d values are computed anew in backpropagation rather than kept\n", r.copies);
+    if (remarks && r.copies == 0)
+        tdi_text_format(remarks, "no value is cheap to compute anew in backpropagation: all that it needs are kept\n");
+    else if (remarks)
+        tdi_text_format(remarks, "%d values are computed anew in backpropagation rather than kept\n", r.copies);
     return TD_OK;
 }

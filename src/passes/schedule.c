@@ -1,10 +1,16 @@
-/* schedule.c - the order of a step: what is live, when the weights may change, when replicas meet. */
+/* schedule.c - the order of a step: which nodes are live, when the weights may change, when replicas meet.
+ *
+ * Updates run in the middle of backpropagation, as soon as they can: their gradients are in the caches then, and while
+ * one bucket of gradients is reduced the next is computed. An update waits for all readers of the old weight and for
+ * every value that it reads; each of these blocks it once, and it is ready when none is left.
+ *
+ * Nodes stay in creation order otherwise: nothing is moved to save memory. */
 
 #include "graph/def_use.h"
 #include "passes/passes.h"
 
-/* Gradients are reduced in buckets of about this many bytes: enough to hide the cost of a meeting, few enough that most
- * of the reduction happens while backpropagation goes on. */
+/* Gradients are reduced in buckets of about this many bytes. They are large enough to hide the cost of a meeting, and
+ * small enough that most of the reduction happens while backpropagation goes on. */
 enum { BUCKET_BYTES = 256 * 1024 };
 
 /* A trained variable and what makes its new value. */
@@ -81,7 +87,7 @@ static int begin_collective(scheduler *s, tdi_collective collective)
     return id;
 }
 
-/* The variable whose update a node belongs to: trained ones only. */
+/* The trained variable whose update the node belongs to; NULL: none. */
 static tdi_variable *updated_variable(const tdi_node *node)
 {
     return node->once && node->variable && node->variable->trainable ? node->variable : NULL;
@@ -176,17 +182,32 @@ static void finish_pending(scheduler *s)
     s->pending.count = 0;
 }
 
-/* A bucket's gradients are one range of the arena, where variables lie in the order in which they become ready. */
+static bool reduces(const update *update)
+{
+    for (int i = 0; i < update->nodes.count; i++)
+        if (update->nodes.at[i]->op->reduces)
+            return true;
+    return false;
+}
+
+/* A bucket's gradients are one range of the arena, where variables lie in the order in which they become ready. Those
+ * that have been reduced by a step before this one are only met about. */
 static tdi_collective reduction_of(const scheduler *s)
 {
-    int64_t begin = INT64_MAX, end = 0;
+    tdi_collective range = {.kind = TDI_MEET};
+    int64_t end = 0;
     for (int i = 0; i < s->bucket.count; i++) {
-        const tdi_variable *variable = s->updates[s->bucket.at[i]].variable;
+        const update *update = &s->updates[s->bucket.at[i]];
+        const tdi_variable *variable = update->variable;
         int64_t last = variable->offset + variable->elements;
-        begin = variable->offset < begin ? variable->offset : begin;
+        if (!reduces(update))
+            continue;
+        range.offset = range.kind == TDI_MEET || variable->offset < range.offset ? variable->offset : range.offset;
+        range.kind = TDI_REDUCE;
         end = last > end ? last : end;
     }
-    return (tdi_collective){.kind = TDI_REDUCE, .offset = begin, .size = end - begin};
+    range.size = end - range.offset;
+    return range;
 }
 
 static void close_bucket(scheduler *s)

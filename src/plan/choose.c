@@ -50,7 +50,7 @@ static td_status choose_zeros(tdi_plan *plan, tdi_planned *step, tdi_error *erro
     bool contributes = node->home == TDI_HOME_GRADIENT || tdi_placed_of(plan, node)->exchange >= 0;
     for (int lane = 0; lane < plan->spec.lanes; lane++) {
         TDI_TRY(tdi_describe_call(plan, node, plan->arena, &step->calls[lane], error));
-        if (lane == 0 && contributes && node->op != &tdi_op_all_gather)
+        if (lane == 0 && contributes && !node->op->gathers)
             step->calls[lane].run = run_zeros;
     }
     return TD_OK;

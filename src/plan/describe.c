@@ -1,5 +1,4 @@
-/* describe.c - a plan in words: per op its layer, kernel, share, cost, and who declined. */
-
+/* describe.c - a plan in words and numbers: per op its layer, kernel, share, cost, and which kernels declined. */
 #include "plan/plan_struct.h"
 
 static double planned_flops(const tdi_planned *step)
@@ -9,18 +8,19 @@ static double planned_flops(const tdi_planned *step)
     return flops / tdi_dealt_among(step->node);
 }
 
-static bool is_taken(const tdi_planned *step, int i)
+static bool is_forwarded(const tdi_planned *step, int i)
 {
     return step->forwarded_inputs && step->forwarded_inputs >> i & 1u;
 }
 
-/* Slots are read by what writes them too; what one op of a chain passes on to the next stays in the cache. */
+/* An update reads the slots that it writes. A forwarded value never leaves the caches. `kept`: of weights and slots
+ * alone. */
 static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kept)
 {
     const tdi_node *node = step->node;
     double bytes = 0;
     for (int i = 0; i < node->n_in; i++) {
-        if (!node->in[i] || is_taken(step, i))
+        if (!node->in[i] || is_forwarded(step, i))
             continue;
         tdi_home home = tdi_root(node->in[i])->home;
         if (!kept || home == TDI_HOME_VARIABLE || home == TDI_HOME_SLOT)
@@ -100,7 +100,7 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
     return true;
 }
 
-/* Where they are not all. */
+/* Says how many threads share the step, unless it is one or all. */
 static void explain_lanes(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_placement *by = &tdi_placed_of(plan, step->node)->by;

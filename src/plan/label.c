@@ -1,4 +1,5 @@
-/* label.c - names for what a plan runs, for a trace: layer and op, then the kernel, its share and what it makes. */
+/* label.c - labels for a plan's items in a trace: layer and op, then shape, kernel and share. Each thread notes into a
+ * ring of its own what it ran and when; run.c looks once a segment whether there is a trace. */
 #include <stdio.h>
 
 #include "plan/plan_struct.h"

@@ -1,4 +1,5 @@
-/* memory.c - where activations live: storages share bytes when their lifetimes do not meet. */
+/* memory.c - where activations live: greedy by size (Pisarchyk & Lee 2020). The largest storage is placed first, each
+ * at the lowest offset at which it overlaps none that is alive at the same time. */
 #include <stdlib.h>
 
 #include "plan/memory.h"
@@ -22,7 +23,8 @@ static int lower_first(const void *a, const void *b)
     return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
 }
 
-/* The lowest gap among `placed` storages alive together with `storage`; `alive` is room for them. */
+/* The lowest offset at which `storage` fits among the `count` storages placed so far; `alive` [count] is overwritten.
+ */
 static int64_t find_gap(const tdi_storage *storage, tdi_storage **placed, int count, tdi_storage **alive)
 {
     int n = 0;

@@ -21,7 +21,7 @@ static tdi_placement choose_placement(const tdi_plan *plan, const tdi_node *node
     const tdi_plan_spec *spec = &plan->spec;
     if (node->once && spec->graph->parts > 1) {
         bool flat = node->op->reads && (splits & TDI_CAN_FLAT);
-        bool rows = node->op == &tdi_op_squared_norm || node->op == &tdi_op_joint_update;
+        bool rows = node->op->update_rows;
         tdi_split split = rows ? TDI_ROWS : flat ? TDI_FLAT : TDI_WHOLE;
         return (tdi_placement){split, split == TDI_WHOLE ? 1 : spec->lanes, 0};
     }

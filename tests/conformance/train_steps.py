@@ -1,4 +1,4 @@
-"""train_steps.py GROUP: trained in file order for 50 steps from the same file, Tandem's losses follow Keras's to 1e-5 at
+"""train_steps.py GROUP...: trained in file order for 50 steps from the same file, Tandem's losses follow Keras's to 1e-5 at
 every step; Keras opens what Tandem saved, predicts the same, and goes on training with the optimizer's state as if it had
 never stopped. On one CPU device and on two."""
 import dataclasses
@@ -409,10 +409,14 @@ GROUPS = {function.__name__: function for function in (dense, activations, convo
                                                        schedules, regularizers)}
 
 
-def main(group):
+def cases_of(group):
     keras.utils.set_random_seed(5)
+    return GROUPS[group]()
+
+
+def main(groups):
     wrong = []
-    for case in GROUPS[group]():
+    for case in (case for group in groups for case in cases_of(group)):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 run_case(case, folder)
@@ -424,4 +428,4 @@ def main(group):
         sys.exit(f"{len(wrong)} cases failed")
 
 
-main(sys.argv[1])
+main(sys.argv[1:])

@@ -1,7 +1,6 @@
-/* checks.h - every kernel of the CPU device that takes a case, against the op's reference: whole, and shared by 2 and 3
- * lanes in each way it says it can be; those of every instruction set this CPU has. Kernels that take batch-interleaved
- * samples are given them so, in every mixture with values that stand row after row; those that show what they make are
- * followed by what makes statistics, or a normalization, of it. */
+/* checks.h - holds every kernel of the CPU device that takes a case against the op's reference: whole, and shared by 2
+ * and 3 threads in each way that the kernel offers; for every instruction set that this CPU has. Kernels that take
+ * batch-interleaved values get them, in every mixture with values that are not. */
 #ifndef TEST_CPU_CHECKS_H
 #define TEST_CPU_CHECKS_H
 
@@ -23,21 +22,21 @@
 #include "support/op_case.h"
 #include "support/sanitized.h"
 
-enum { MAX_LANES = 3 };
+enum { MAX_THREADS = 3 };
 
 /* ---- running ---- */
 
-static context checked; /* what ran last */
+static context checked; /* what ran last, for messages */
 
-static void set_share(const context *at, int lane, tdi_call *call)
+static void set_share(const context *at, int thread, tdi_call *call)
 {
     tdi_split split = (tdi_split)at->split;
     checked = *at;
     call->split = at->split;
-    call->lane = lane;
-    call->lanes = at->lanes;
+    call->lane = thread;
+    call->lanes = at->threads;
     call->state = NULL;
-    tdi_range(split, tdi_split_extent(split, &call->out.shape), lane, at->lanes, &call->begin, &call->end);
+    tdi_range(split, tdi_split_extent(split, &call->out.shape), thread, at->threads, &call->begin, &call->end);
 }
 
 static void free_scratch(const context *at, void *scratch, size_t size)
@@ -50,10 +49,11 @@ static void expect_as_before(const context *at, const tdi_call *call, const char
 {
     size_t size = td_dtype_size(call->out.dtype), first = (size_t)from * size;
     if (from < to && memcmp(before + first, (const char *)call->out.data + first, (size_t)(to - from) * size) != 0)
-        complain(at, "written outside the lane's share", from, 0, 0);
+        complain(at, "written outside the thread's share", from, 0, 0);
 }
 
-/* Shares of rows, or of a flat range, leave what is before and behind them; of columns, so in each row. */
+/* A share of rows, or of a flat range, leaves unchanged what is before and behind it; a share of columns, in each row.
+ */
 static void expect_outside_as_before(const context *at, const tdi_call *call, const char *before)
 {
     const td_shape *shape = &call->out.shape;
@@ -70,7 +70,7 @@ static void expect_outside_as_before(const context *at, const tdi_call *call, co
     }
 }
 
-static void run_lane(const context *at, tdi_call *call)
+static void run_thread(const context *at, tdi_call *call)
 {
     size_t scratch = 0;
     void *before = copy_of(&call->out);
@@ -78,7 +78,7 @@ static void run_lane(const context *at, tdi_call *call)
     call->state = NULL;
     if (at->kernel->prepare)
         assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, &error), TD_OK);
-    assert_int_equal(error.status, TD_OK); /* what was tried before is no failure */
+    assert_int_equal(error.status, TD_OK); /* prepare succeeded: candidates that were tried before it left no error */
     call->scratch = guarded_create(scratch);
     at->kernel->run(call);
     expect_outside_as_before(at, call, before);
@@ -88,14 +88,14 @@ static void run_lane(const context *at, tdi_call *call)
     tdi_buffer_free(before);
 }
 
-/* As the plan: a share that a kernel cannot make leaves the whole to the next kernel. */
+/* As in the plan: where a kernel cannot make a share, the next kernel gets the whole op. */
 static bool can_share(const context *at, const tdi_call *call)
 {
     bool can = true;
-    for (int lane = 0; lane < at->lanes && at->kernel->prepare; lane++) {
+    for (int thread = 0; thread < at->threads && at->kernel->prepare; thread++) {
         tdi_call share = *call;
         size_t scratch = 0;
-        set_share(at, lane, &share);
+        set_share(at, thread, &share);
         if (share.begin >= share.end)
             continue;
         td_status status = at->kernel->prepare(&share, &share.state, &scratch, NULL);
@@ -107,46 +107,46 @@ static bool can_share(const context *at, const tdi_call *call)
     return can;
 }
 
-/* Lanes that wait for each other: each on a thread. */
+/* Calls that wait for each other, so that each runs on a thread of its own. */
 typedef struct together {
     const context *at;
-    tdi_call calls[MAX_LANES];
-    size_t scratch[MAX_LANES];
+    tdi_call calls[MAX_THREADS];
+    size_t scratch[MAX_THREADS];
 } together;
 
-static void run_lane_of(void *argument, int lane)
+static void run_thread_of(void *argument, int thread)
 {
     const together *all = argument;
-    all->calls[lane].run(&all->calls[lane]);
+    all->calls[thread].run(&all->calls[thread]);
 }
 
-/* Shares are not held apart then, but what is made is compared all the same. False: a lane has nothing to do, which the
- * plan does not let happen. */
+/* What lies outside of a share is not checked then, but the result is compared all the same. Returns false when a
+ * thread has nothing to do, which the plan does not let happen. */
 static bool run_together(const context *at, const tdi_call *call)
 {
     together all = {.at = at};
     tdi_lockstep lockstep;
     tdi_team *team;
-    for (int lane = 0; lane < at->lanes; lane++) {
-        tdi_call *share = &all.calls[lane];
+    for (int thread = 0; thread < at->threads; thread++) {
+        tdi_call *share = &all.calls[thread];
         size_t scratch = 0;
         *share = *call;
-        set_share(at, lane, share);
+        set_share(at, thread, share);
         if (share->begin >= share->end)
             return false;
         assert_int_equal(at->kernel->prepare(share, &share->state, &scratch, NULL), TD_OK);
         share->run = at->kernel->run;
         share->lockstep = &lockstep;
         share->scratch = guarded_create(scratch);
-        all.scratch[lane] = scratch;
+        all.scratch[thread] = scratch;
     }
-    assert_int_equal(tdi_lockstep_create(&lockstep, at->lanes, at->lanes <= tdi_cores_allowed(), NULL), TD_OK);
-    assert_int_equal(tdi_team_create(at->lanes, &team, NULL), TD_OK);
-    tdi_team_run(team, at->lanes, run_lane_of, &all);
+    assert_int_equal(tdi_lockstep_create(&lockstep, at->threads, at->threads <= tdi_cores_allowed(), NULL), TD_OK);
+    assert_int_equal(tdi_team_create(at->threads, &team, NULL), TD_OK);
+    tdi_team_run(team, at->threads, run_thread_of, &all);
     tdi_team_free(team);
     tdi_lockstep_release(&lockstep);
-    for (int lane = 0; lane < at->lanes; lane++)
-        free_scratch(at, all.calls[lane].scratch, all.scratch[lane]);
+    for (int thread = 0; thread < at->threads; thread++)
+        free_scratch(at, all.calls[thread].scratch, all.scratch[thread]);
     return true;
 }
 
@@ -163,7 +163,7 @@ static void run_reference(const tdi_op *op, tdi_call *call)
     tdi_buffer_free(room);
 }
 
-/* The library's and those compiled once are in every instruction set's list. */
+/* Kernels that are compiled once, oneDNN's among them, are in the list of every instruction set. */
 static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
 {
     const tdi_kernel *const *k = isa > TDI_CPU_BASELINE ? tdi_cpu_kernels(isa - 1) : (const tdi_kernel *[]){NULL};
@@ -172,15 +172,15 @@ static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
     return *k;
 }
 
-/* False: nothing was run. */
-static bool run_lanes(const context *at, tdi_call *call)
+/* Returns false when nothing was run. */
+static bool run_threads(const context *at, tdi_call *call)
 {
     if (at->kernel->run_serially && at->split == TDI_COLUMNS)
         return run_together(at, call);
-    for (int lane = 0; lane < at->lanes; lane++) {
-        set_share(at, lane, call);
+    for (int thread = 0; thread < at->threads; thread++) {
+        set_share(at, thread, call);
         if (call->begin < call->end)
-            run_lane(at, call);
+            run_thread(at, call);
     }
     return true;
 }
@@ -194,8 +194,9 @@ static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
             memcpy(t->in[i].data, from->in[i].data, bytes_of(&from->in[i]));
 }
 
-/* What is kept is made of zeros first, then, as the weights have another name, of the weights, and then used again. */
-static void run_cached_lane(const context *at, const tdi_call *from, trial *t)
+/* The packed-weight cache is made of zeros first; then, when the weights have another number, of the weights; then it
+ * is used again. */
+static void run_cached_thread(const context *at, const tdi_call *from, trial *t)
 {
     tdi_control control = *from->control;
     tdi_call *call = &t->call;
@@ -221,12 +222,12 @@ static void run_cached_lane(const context *at, const tdi_call *from, trial *t)
     call->packed_cache = NULL;
 }
 
-static void run_cached_lanes(const context *at, const tdi_call *call, trial *t)
+static void run_cached_threads(const context *at, const tdi_call *call, trial *t)
 {
-    for (int lane = 0; lane < at->lanes; lane++) {
-        set_share(at, lane, &t->call);
+    for (int thread = 0; thread < at->threads; thread++) {
+        set_share(at, thread, &t->call);
         if (t->call.begin < t->call.end)
-            run_cached_lane(at, call, t);
+            run_cached_thread(at, call, t);
     }
 }
 
@@ -236,7 +237,7 @@ static void check(const context *at, const tdi_call *call, const trial *expected
     if (!can_share(at, call))
         return;
     trial_init(&t, call);
-    if (run_lanes(at, &t.call)) {
+    if (run_threads(at, &t.call)) {
         compare_values(at, "the result", &t.call.out, &expected->call.out);
         for (int i = 0; i < call->n_in; i++)
             if (t.in[i].data != t.call.out.data)
@@ -245,9 +246,9 @@ static void check(const context *at, const tdi_call *call, const trial *expected
     trial_release(&t);
 }
 
-/* ---- batch-interleaved samples ---- */
+/* ---- the batch-interleaved layout ---- */
 
-/* The value batch-interleaved, or turned back; where no sample stands there is NaN. */
+/* The value batch-interleaved, or back; places without a sample are NaN. */
 static void *turned(const tdi_value *value, int interleaved, bool back)
 {
     int64_t samples = value->shape.dim[0], per_sample = tdi_shape_elements(&value->shape) / samples;
@@ -275,7 +276,7 @@ static void interleave(tdi_value *value, int interleaved)
     value->batch_interleaved = interleaved;
 }
 
-/* `mask`: bit i, input i is batch-interleaved; bit n_in, the result. */
+/* `mask`: bit i says that input i is batch-interleaved, bit n_in that the result is. */
 static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask,
                           int interleaved)
 {
@@ -324,7 +325,7 @@ static bool has_bfloat16(const tdi_call *call)
 
 /* ---- candidates ---- */
 
-/* Asked as the plan asks: without addresses. */
+/* Asks as the plan does, without addresses. */
 static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_batch_interleaving *interleaved)
 {
     tdi_call query = *call;
@@ -348,23 +349,23 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_batch_in
     return status == TD_OK;
 }
 
-/* A product by depth: each lane's sums, then all lanes' shares of the result from them. */
+/* Runs a product by depth: each thread makes its sums, then its share of the result from all of them. */
 static void run_by_depth(const context *at, tdi_call *call)
 {
     int64_t depth = tdi_split_extent(TDI_COLUMNS, &call->in[0].shape);
-    call->sums = tdi_buffer_create((size_t)(at->lanes * tdi_shape_elements(&call->out.shape)) * sizeof(float) + 1);
+    call->sums = tdi_buffer_create((size_t)(at->threads * tdi_shape_elements(&call->out.shape)) * sizeof(float) + 1);
     assert_non_null(call->sums);
-    for (int lane = 0; lane < at->lanes; lane++) {
-        set_share(at, lane, call);
+    for (int thread = 0; thread < at->threads; thread++) {
+        set_share(at, thread, call);
         call->other_half = (tdi_share){call->split, call->begin, call->end};
         call->split = TDI_DEPTH;
-        tdi_range(TDI_DEPTH, depth, lane, at->lanes, &call->begin, &call->end);
+        tdi_range(TDI_DEPTH, depth, thread, at->threads, &call->begin, &call->end);
         at->kernel->run(call);
     }
-    for (int lane = 0; lane < at->lanes; lane++) {
+    for (int thread = 0; thread < at->threads; thread++) {
         call->other_half.split = TDI_DEPTH;
-        tdi_range(TDI_DEPTH, depth, lane, at->lanes, &call->other_half.begin, &call->other_half.end);
-        set_share(at, lane, call);
+        tdi_range(TDI_DEPTH, depth, thread, at->threads, &call->other_half.begin, &call->other_half.end);
+        set_share(at, thread, call);
         if (call->begin < call->end)
             at->kernel->finish(call);
     }
@@ -375,7 +376,7 @@ static void check_by_depth(const context *at, const tdi_call *call, const trial 
 {
     const tdi_matmul_attrs *attrs = call->attrs;
     bool plain = !attrs->transpose_a && !attrs->transpose_b && call->in[1].shape.rank == 2;
-    if (!plain || call->in[1].shape.dim[0] < at->lanes)
+    if (!plain || call->in[1].shape.dim[0] < at->threads)
         return;
     trial t;
     trial_init(&t, call);
@@ -384,7 +385,7 @@ static void check_by_depth(const context *at, const tdi_call *call, const trial 
     trial_release(&t);
 }
 
-/* The result over each input that it may take the place of, by the kernel and by the reference. */
+/* Makes the result in the storage of each input that it may take the place of, by the kernel and by the reference. */
 static void check_in_place(const context *at, const tdi_call *call, const trial *expected)
 {
     const tdi_op *op = at->run->node->op;
@@ -404,14 +405,14 @@ static void check_in_place(const context *at, const tdi_call *call, const trial 
     }
 }
 
-/* Kernels whose lanes wait for each other are shared in tests of the whole. */
+/* Kernels whose threads wait for each other are left to the tests that run whole models. */
 static void check_packed_cache(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
     if ((at->kernel->run_serially && at->split == TDI_COLUMNS) || !can_share(at, call))
         return;
     trial_init(&t, call);
-    run_cached_lanes(at, call, &t);
+    run_cached_threads(at, call, &t);
     compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
     trial_release(&t);
 }
@@ -422,20 +423,21 @@ static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
     double terms = summed(kernel, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
     check_in_place(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
-    for (int lanes = 1; lanes <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_LANES : 1) && kernel->packed_cache_bytes;
-         lanes++)
-        check_packed_cache(&(context){run, kernel, lanes > 1 ? TDI_COLUMNS : TDI_WHOLE, lanes, terms}, call, expected);
+    for (int threads = 1; threads <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_THREADS : 1) && kernel->packed_cache_bytes;
+         threads++)
+        check_packed_cache(&(context){run, kernel, threads > 1 ? TDI_COLUMNS : TDI_WHOLE, threads, terms}, call,
+                           expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
-        for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
-            check(&(context){run, kernel, split, lanes, terms}, call, expected);
+        for (int threads = 2; threads <= MAX_THREADS && (kernel->splits & 1u << split); threads++)
+            check(&(context){run, kernel, split, threads, terms}, call, expected);
     if (interleaved != TDI_NO_INTERLEAVING && !has_bfloat16(call))
         check_interleaved(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected, width);
     for (int split = TDI_ROWS; split <= TDI_COLUMNS && kernel->splits & TDI_CAN_DEPTH; split++)
-        for (int lanes = 2; lanes <= MAX_LANES; lanes++)
-            check_by_depth(&(context){run, kernel, split, lanes, terms}, call, expected);
+        for (int threads = 2; threads <= MAX_THREADS; threads++)
+            check_by_depth(&(context){run, kernel, split, threads, terms}, call, expected);
 }
 
-/* The thread sanitizer, under which references take minutes, has nothing to see in a kernel whose lanes run in turn. */
+/* The thread sanitizer, under which references take minutes, sees nothing in a kernel whose threads run in turn. */
 static bool is_watched(const tdi_kernel *kernel)
 {
     return !SANITIZED_THREADS || kernel->run_serially;
@@ -449,25 +451,25 @@ static bool has_watched(const tdi_op *op)
     return !SANITIZED_THREADS || *k;
 }
 
-/* How many kernels took a case. */
+/* How many kernels have taken a case. */
 typedef struct takers {
-    int of[TDI_CPU_AVX512 + 1]; /* an instruction set's */
-    int narrowed;               /* the best one's, in bfloat16, that the case is for */
+    int of[TDI_CPU_AVX512 + 1]; /* of each instruction set */
+    int narrowed;               /* of the best instruction set, in bfloat16, among those that the case is for */
 } takers;
 
-/* With AMX, a case of the kernels by tiles is for them. */
+/* With AMX, a case for the AMX kernels is for them alone. */
 static bool is_meant(const op_case *c, const tdi_kernel *kernel)
 {
-    return !strstr(c->name, "by tiles") || !tdi_tiles_work() || strstr(kernel->name, "by tiles");
+    return !strstr(c->name, "by tiles") || !tdi_amx_works() || strstr(kernel->name, "by tiles");
 }
 
-/* Which of all kernels are checked. */
+/* Which kernels are checked. */
 typedef struct wanted {
-    int64_t rows;     /* of the case; -1: its own */
-    const char *name; /* how theirs begins */
+    int64_t rows;     /* rows of the case; -1: its own number */
+    const char *name; /* how the kernels' names begin */
 } wanted;
 
-/* All that are wanted but those for `other` numbers, against one run of the reference. */
+/* Checks the wanted kernels, but those for `other` numbers, against one run of the reference. */
 static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_call *call, takers *taken)
 {
     tdi_cpu_isa best = tdi_cpu_best_isa();
@@ -495,14 +497,14 @@ static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_c
 
 /* ---- bfloat16 ---- */
 
-/* The call with its first `count` inputs that may be bfloat16 rounded to it. */
+/* The call with the first `count` of its inputs that may be bfloat16 rounded to it. */
 typedef struct narrowed {
     tdi_call call;
     tdi_value in[MAX_IN];
     void *rounded[MAX_IN + 1];
 } narrowed;
 
-/* A weight that kernels round: it is a bfloat16 already, in a float. */
+/* Rounds a weight that kernels round: its floats become bfloat16 numbers. */
 static void round_weight(narrowed *n, int i)
 {
     float *rounded = copy_of(&n->in[i]);
@@ -523,7 +525,7 @@ static void round_input(narrowed *n, int i)
     value->dtype = TD_BFLOAT16;
 }
 
-/* The result's type, by the op's own rule. */
+/* Finds the result's type by the op's own rule. */
 static void infer_result(const tdi_node *node, narrowed *n)
 {
     tdi_node result = *node, operand[MAX_IN], *in[MAX_IN] = {0};
@@ -567,7 +569,8 @@ static void narrowed_release(narrowed *n)
         tdi_buffer_free(n->rounded[i]);
 }
 
-/* All that may be is bfloat16; of a product also the left factor alone, as the right one may be a weight. */
+/* Checks with everything bfloat16 that may be; for a product also with the left factor alone, since the right one may
+ * be a weight. */
 static void check_narrowed(op_run *run, wanted want, const tdi_call *call, takers *taken)
 {
     for (int count = run->node->op->multiplies ? 1 : MAX_IN; count <= MAX_IN; count += MAX_IN - 1) {

@@ -1,5 +1,5 @@
-/* The CPU as a device: cores dealt out, memory, what it says of itself, and that a thread gets its OpenMP setting back.
- */
+/* The CPU as a device: how cores are dealt out, memory, what it says about itself, and that a thread gets its OpenMP
+ * setting back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

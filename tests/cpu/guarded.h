@@ -1,6 +1,5 @@
-/* guarded.h - memory with an end: what stands behind it must still stand there when it is freed, and under the address
- * sanitizer is not to be touched at all, from the first byte on. (tdi_buffer_create by itself rounds up to 64 bytes.)
- */
+/* guarded.h - memory whose end is guarded: what stands behind it must be unchanged when it is freed, and the address
+ * sanitizer catches any access from the first byte behind it on. (tdi_buffer_create itself rounds up to 64 bytes.) */
 #ifndef TEST_CPU_GUARDED_H
 #define TEST_CPU_GUARDED_H
 
@@ -24,9 +23,9 @@
 #define GUARDED_OPEN(from, size)  ((void)(from))
 #endif
 
-enum { GUARD = 32 * 1024, NAN_BYTE = 0xff }; /* numbers made of such bytes are NaN, float32 or bfloat16 */
+enum { GUARD = 32 * 1024, NAN_BYTE = 0xff }; /* a float32 or bfloat16 number of such bytes is NaN */
 
-/* Filled with NAN_BYTE. */
+/* Returns memory filled with NAN_BYTE. */
 static void *guarded_create(size_t size)
 {
     char *memory = tdi_buffer_create(size + GUARD);
@@ -36,7 +35,7 @@ static void *guarded_create(size_t size)
     return memory;
 }
 
-/* False: something was written behind the end. */
+/* Returns false when something was written behind the end. */
 static bool guarded_free(void *memory, size_t size)
 {
     const unsigned char *guard = (const unsigned char *)memory + size;

@@ -1,5 +1,5 @@
-/* Every kernel of the CPU device on fixed cases: the ops' own, and larger ones where a vector loop has more than one
- * way through. */
+/* Every kernel of the CPU device on fixed cases: the ops' own, and larger ones where a vector loop has several paths.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 #include "support/op_case.h"
 #include "support/sanitized.h"
 
-/* Whether the CPU is slower in bfloat16 than in float32, and plans avoid it. */
+/* Whether this CPU is slower in bfloat16 than in float32, so that plans avoid bfloat16. */
 static bool has_no_bfloat16(void)
 {
     tdi_device *device = NULL;
@@ -48,8 +48,8 @@ static void small_cases(void **state)
     tdi_cpu_leave_thread(threads);
 }
 
-/* Each is taken by a kernel of every instruction set; a product also by one in bfloat16, where the CPU is faster in it.
- */
+/* Each case must be taken by a kernel of every instruction set; a product also by one in bfloat16, where the CPU is
+ * faster in it. */
 static void large_ones(void **state)
 {
     (void)state;
@@ -69,9 +69,9 @@ static void large_ones(void **state)
 }
 
 #ifdef TANDEM_ONEDNN
-static int refusals = -1; /* -1: none is wanted */
+static int refusals = -1; /* -1: refuse nothing */
 
-/* Between the kernels and the library: as if it had no memory. */
+/* Stands between the kernels and oneDNN, and acts as if memory were out. */
 dnnl_status_t dnnl_sgemm(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha,
                          const float *a, dnnl_dim_t lda, const float *b, dnnl_dim_t ldb, float beta, float *c,
                          dnnl_dim_t ldc)

@@ -1,4 +1,4 @@
-/* large.h - cases with room for whole vectors, for blocks, and for what is left over at their ends. */
+/* large.h - cases that are large enough for whole vectors, for blocks, and for what is left over at their ends. */
 #ifndef TEST_CPU_LARGE_H
 #define TEST_CPU_LARGE_H
 
@@ -109,9 +109,9 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .op = &tdi_op_reduce, .name = name_, .attrs = ATTRS(tdi_reduce_attrs, kind_, axes_, false), .n_leaves = 1,     \
         .leaf = {{.shape = shape_}}, MANY(rows_)                                                                       \
     }
-/* As a padding: no more than these zeros. */
+/* Padding: exactly these zeros. */
 #define AROUND     TD_VALID, .sides = {2, 1, 0, 1}
-#define FAR_AROUND TD_VALID, .sides = {4, 0, 5, 1} /* than which the filter is smaller */
+#define FAR_AROUND TD_VALID, .sides = {4, 0, 5, 1} /* the filter is smaller than the padding */
 #define POOL_ATTRS(h_, w_, sh_, sw_, padding_)                                                                         \
     .pool_h = h_, .pool_w = w_, .stride_h = sh_, .stride_w = sw_, .padding = padding_
 #define POOL(stem_, name_, shape_, h_, w_, sh_, sw_, padding_, fill_)                                                  \
@@ -172,7 +172,8 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .n_leaves = 2, .leaf = {{.shape = a_}, {.shape = b_}}, MANY(rows_)                                             \
     }
 
-/* Images with blank borders. Of infinite factors only four columns are sure to meet no Winograd, which mixes them. */
+/* Images with blank borders. Infinite factors come with four columns of the filter alone, which no Winograd kernel
+ * takes: those would mix them into other pixels. */
 #define FRAMED(op_, name_, rows_, x_, frame_, b_, fill_, shape_, sh_, sw_, ...)                                        \
     {                                                                                                                  \
         .op = &tdi_op_##op_, .name = "framed, " name_,                                                                 \
@@ -214,12 +215,12 @@ static const op_case large_cases[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 131), .dtype = TD_UINT8, .limit = 256}}},
     {.op = &tdi_op_dropout,
      .name = "wide",
-     .attrs = ATTRS(tdi_dropout_attrs, 0.3f, 4),
+     .attrs = ATTRS(tdi_dropout_attrs, .rate = 0.3f, .stream = 4),
      .n_leaves = 1,
      .leaf = {{.shape = OP_DIMS(BATCH, 131)}}},
     {.op = &tdi_op_dropout,
      .name = "parts that begin inside a quad",
-     .attrs = ATTRS(tdi_dropout_attrs, 0.5f, 9),
+     .attrs = ATTRS(tdi_dropout_attrs, .rate = 0.5f, .stream = 9),
      .n_leaves = 1,
      .leaf = {{.shape = OP_DIMS(BATCH, 7, 11)}},
      .parts = 3,
@@ -435,7 +436,7 @@ static const op_case large_cases[] = {
          OP_DIMS(3, 3, 48, 16), OP_DIMS(BATCH, 7, 9, 48), 1, AROUND),
     CONV(conv2d_grad_input, "3x3 by Winograd, fewer tiles of dy, more zeros around", 3, OP_DIMS(BATCH, 4, 8, 16),
          OP_DIMS(3, 3, 16, 16), OP_DIMS(BATCH, 2, 4, 16), 1, FAR_AROUND),
-    /* Counts of tiles that blocks of six rows do not end with, and that blocks of four do not either. */
+    /* Numbers of tiles that are a multiple neither of six rows nor of four. */
     CONV(conv2d, "3x3 by Winograd, seven tiles", 7, OP_DIMS(BATCH, 3, 3, 128), OP_DIMS(3, 3, 128, 128), {0}, 1,
          TD_SAME),
     CONV(conv2d, "3x3 by Winograd, thirteen tiles", 13, OP_DIMS(BATCH, 4, 4, 64), OP_DIMS(3, 3, 64, 64), {0}, 1,

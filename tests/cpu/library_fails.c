@@ -1,5 +1,5 @@
-/* A primitive of oneDNN's that fails inside a step, for lack of memory, fails the step: no stale numbers pass for its
- * result. */
+/* A oneDNN primitive that fails inside a step because memory is out must fail the step, so that no stale numbers pass
+ * for its result. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -41,7 +41,8 @@ dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stre
     return library(primitive, stream, count, arguments);
 }
 
-/* A filter of 5x5 keeps Winograd's kernels away, many channels broadcast, in no multiples of 32 the direct ones. */
+/* A 5x5 filter keeps the Winograd kernels away, many channels the broadcast ones, channels in no multiples of 32 the
+ * direct ones. */
 static td_model *model_of(td_context *context, const char *devices)
 {
     td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, CHANNELS));

@@ -1,5 +1,5 @@
-/* The vector loops' own exp, log, tanh and their kin against the C library in double precision: near zero, over the
- * whole range, at its ends, and for what is not a number; for every instruction set this CPU has. */
+/* The vector loops' exp, log, tanh and related functions against the C library in double precision: near zero, over the
+ * whole range, at its ends, and for NaN; for every instruction set that this CPU has. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static double exact_squareplus(double x)
     return x < 0 ? 2 / (root - x) : (x + root) / 2;
 }
 
-/* Inputs low .. high, and as many again spread over all magnitudes; relative errors up to `bound`. */
+/* Inputs from low to high, and as many again spread over all magnitudes; relative errors must be at most `bound`. */
 typedef struct function {
     const char *name;
     int kind;
@@ -110,7 +110,7 @@ static float slope(tdi_cpu_isa isa, int kind, float x)
         with[i] = 1;
     }
     find(isa, &tdi_op_unary_grad)->run(&call);
-    for (int i = 1; i < 33 && !isnan(x); i++) /* of a NaN the sign may differ */
+    for (int i = 1; i < 33 && !isnan(x); i++) /* the sign of a NaN may differ */
         assert_memory_equal(&out[i], &out[0], sizeof *out);
     return out[0];
 }
@@ -149,7 +149,7 @@ static float value(tdi_cpu_isa isa, int kind, float x)
     for (int i = 0; i < 33; i++)
         in[i] = x;
     apply(isa, kind, 33, in, out);
-    for (int i = 1; i < 33; i++) /* vector lanes and what is left over agree */
+    for (int i = 1; i < 33; i++) /* SIMD lanes agree with what is left over */
         assert_memory_equal(&out[i], &out[0], sizeof *out);
     return out[0];
 }

@@ -1,5 +1,5 @@
-/* Weights packed into oneDNN's layouts of bfloat16 pairs, against the library's own reorder: the same bits, zeros
- * behind the last row and column included. */
+/* Weights packed into oneDNN's layouts of bfloat16 pairs, against oneDNN's own reorder: the bits must be the same, also
+ * of the zeros behind the last row and column. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ typedef struct layout_case {
     dnnl_format_tag_t tag;
     int rank;
     dnnl_dims_t extent; /* out, in, height, width; or depth, columns */
-    dnnl_dims_t stride; /* of the plain matrix */
+    dnnl_dims_t stride; /* strides of the plain matrix */
 } layout_case;
 
 static void describe(tdi_md *md, const layout_case *c, dnnl_data_type_t type, bool plain)
@@ -35,7 +35,7 @@ static void describe(tdi_md *md, const layout_case *c, dnnl_data_type_t type, bo
 #endif
 }
 
-/* In float32, which the library reorders on every CPU. */
+/* Reorders in float32, which oneDNN can do on every CPU. */
 static void reorder(tdi_md_view from_md, void *from, tdi_md_view to_md, void *to)
 {
     dnnl_engine_t engine;
@@ -82,7 +82,7 @@ static void check(const layout_case *c)
     float *x = made_up(c), *expected = tdi_buffer_create(elements * sizeof *expected);
     tdi_bfloat16 *seen = tdi_buffer_create(elements * sizeof *seen);
     assert_true(expected && seen);
-    memset(seen, 0x7b, elements * sizeof *seen); /* what is not written stays, and is seen */
+    memset(seen, 0x7b, elements * sizeof *seen); /* shows what is not written */
     tdi_packing *packing = tdi_onednn_packing(TDI_MD_VIEW(plain), TDI_MD_VIEW(packed));
     assert_non_null(packing);
     tdi_cpu_vector_loops()->pack(packing, x, seen);
@@ -98,7 +98,7 @@ static void check(const layout_case *c)
     tdi_md_destroy(&plain);
 }
 
-/* Filters, [h, w, in, out] in memory, as convolutions forward and backward want them; matrices as products do. */
+/* Filters, [h, w, in, out] in memory, as convolutions forwards and backwards want them; matrices as products do. */
 static void packs_as_the_library_does(void **unused)
 {
     static const layout_case cases[] = {
@@ -115,7 +115,7 @@ static void packs_as_the_library_does(void **unused)
         check(&cases[i]);
 }
 
-/* Layouts without pairs, and extents that do not fill a run, are the library's to make. */
+/* Layouts without pairs, and extents that do not fill a run, are left to oneDNN. */
 static void leaves_the_rest(void **unused)
 {
     static const layout_case cases[] = {
@@ -141,6 +141,6 @@ int main(void)
 #else
 int main(void)
 {
-    return 77; /* skipped */
+    return 77; /* tells CTest that the test was skipped */
 }
 #endif

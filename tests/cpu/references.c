@@ -1,5 +1,5 @@
-/* No step of a model is left to an op's plain C reference, whatever its layers, activations, losses, metrics and
- * optimizer, in float32 and in bfloat16, but those named below. */
+/* No step of a model may be left to an op's plain C reference, but those named below: whatever its layers, activations,
+ * losses, metrics and optimizer, in float32 and in bfloat16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 
 enum { SIDE = 8, CHANNELS = 4, CLASSES = 10, BATCH = 32 };
 
-/* Ops whose reference is no loop over a batch's values that vectors would shorten. */
+/* Ops whose reference has no loop over a batch's values that vectors would speed up. */
 static const struct {
     const char *op, *because;
 } exceptions[] = {
@@ -64,7 +64,7 @@ static void check_mode(td_model *model, td_mode mode, const char *what)
     free(text);
 }
 
-/* What differs from one model to the next; the rest has defaults. */
+/* What differs from model to model; the rest has defaults. */
 typedef struct recipe {
     td_tensor *(*network)(td_tensor *in, const struct recipe *r);
     const char *name;
@@ -98,7 +98,7 @@ static void check(const recipe *r)
 
 /* ---- activations ---- */
 
-/* Where it ends a convolution and a product, and where it stands alone. */
+/* An activation at the end of a convolution, at the end of a product, and on its own. */
 static td_tensor *activated(td_tensor *in, const recipe *r)
 {
     td_tensor *x = td_conv2d(in, 8, 3, .activation = r->activation);
@@ -137,7 +137,7 @@ static td_tensor *pixels(td_tensor *in, const recipe *r)
     return td_conv2d(in, CLASSES, 3, .padding = TD_SAME, .activation = r->activation);
 }
 
-/* Of logits, of probabilities made by softmax or sigmoid, and of others. */
+/* Losses of logits, of probabilities made by softmax or sigmoid, and of other predictions. */
 static void test_losses(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
-/* Every kernel of the CPU device on cases of random shapes and attributes: what fixed cases do not think of.
- * TANDEM_SHAPES_CASES is how many of each kind (30, of some more), TANDEM_SHAPES_SEED the first one's seed (1), the
- * next ones' follow it. Whatever fails is said with its seed: the same case alone is had by that seed and 1 case.
- * TANDEM_SHAPES_KIND leaves all kinds but one out. */
+/* Every kernel of the CPU device on cases of random shapes and attributes, for what fixed cases do not think of.
+ *
+ * TANDEM_SHAPES_CASES is the number of cases of each kind (30, for some kinds more), TANDEM_SHAPES_SEED the seed of the
+ * first one (1); the next ones' seeds follow it. A failure prints its seed: that seed and 1 case repeat it alone.
+ * TANDEM_SHAPES_KIND runs one kind alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@
 enum { MOST_KINDS = 64 };
 
 static drawn_case drawn;
-static bool is_open; /* what is drawn has not passed */
+static bool is_open; /* the case drawn last has not passed yet */
 
 static uint64_t number_in(const char *variable, uint64_t otherwise)
 {
@@ -29,12 +30,12 @@ static uint64_t number_in(const char *variable, uint64_t otherwise)
     return given ? strtoull(given, NULL, 10) : otherwise;
 }
 
-/* A sanitizer, a signal or an assertion knows nothing of cases. */
+/* Prints the case at exit, since a sanitizer, a signal or an assertion knows nothing of cases. */
 static void say_what_failed(void)
 {
     if (is_open)
-        print_error("case \"%s\": %s, split %d, %d lanes\n", drawn.name,
-                    checked.kernel ? checked.kernel->name : "no kernel yet", checked.split, checked.lanes);
+        print_error("case \"%s\": %s, split %d, %d threads\n", drawn.name,
+                    checked.kernel ? checked.kernel->name : "no kernel yet", checked.split, checked.threads);
 }
 
 static int end_kind(void **state)

@@ -1,4 +1,4 @@
-/* trial.h - a kernel's call on values of its own, and how what it makes is held against what the reference makes. */
+/* trial.h - a kernel's call on values of its own, and the comparison of its result with the reference's. */
 #ifndef TEST_CPU_TRIAL_H
 #define TEST_CPU_TRIAL_H
 
@@ -37,7 +37,7 @@ static void *copy_of(const tdi_value *value)
     return memcpy(copy, value->data, bytes_of(value));
 }
 
-/* Samples interleaved fill up their last block. */
+/* Bytes of a value; a batch-interleaved one has a full last block. */
 static size_t held_by(const tdi_value *value)
 {
     int64_t samples = value->batch_interleaved ? value->shape.dim[0] : 1,
@@ -66,7 +66,7 @@ static void trial_init(trial *t, const tdi_call *call)
     }
     if (!t->call.out.data) {
         bool floats = call->out.dtype == TD_FLOAT32 || call->out.dtype == TD_BFLOAT16;
-        /* what is not written stays NaN, and is seen */
+        /* what is not written stays NaN, which shows */
         t->call.out.data = floats ? guarded_create(bytes_of(&call->out)) : guarded_copy_of(&call->out);
     }
 }
@@ -93,17 +93,18 @@ static void trial_release(trial *t)
 typedef struct context {
     const op_run *run;
     const tdi_kernel *kernel;
-    int split, lanes;
+    int split, threads;
     double summed;
 } context;
 
 static void complain(const context *at, const char *what, int64_t i, double seen, double expected)
 {
-    fail_msg("%s, case \"%s\", split %d, %d lanes: %s: element %lld is %.9g, not %.9g", at->kernel->name,
-             at->run->c->name, at->split, at->lanes, what, (long long)i, seen, expected);
+    fail_msg("%s, case \"%s\", split %d, %d threads: %s: element %lld is %.9g, not %.9g", at->kernel->name,
+             at->run->c->name, at->split, at->threads, what, (long long)i, seen, expected);
 }
 
-/* Moved, counted or drawn values are the reference's bits; computed ones are within rounding of the largest of them. */
+/* Values that are moved, counted or drawn must have the reference's bits; computed ones are within rounding errors of
+ * the largest of them. */
 static double tolerance(const tdi_op *op)
 {
     static const tdi_op *const exact[] = {&tdi_op_identity,
@@ -130,7 +131,7 @@ static double tolerance(const tdi_op *op)
     return 1e-6;
 }
 
-/* Of floats, or of bfloat16s. */
+/* Element i of a float32 or bfloat16 value. */
 static double number_at(const tdi_value *value, int64_t i)
 {
     return value->dtype == TD_BFLOAT16 ? (double)tdi_widen(((const tdi_bfloat16 *)value->data)[i])
@@ -148,7 +149,7 @@ static double largest(const tdi_value *value)
     return most;
 }
 
-/* The sums inside an LSTM's steps; h is below 1. */
+/* The size of the sums inside of an LSTM's steps; h is below 1. */
 static double summed_steps(const tdi_op *op, const tdi_call *call)
 {
     const td_shape *first = &call->in[0].shape;
@@ -166,11 +167,11 @@ static double summed_steps(const tdi_op *op, const tdi_call *call)
     return 0;
 }
 
-/* The points of a Winograd tile, all of which are in each of its numbers, however few terms those are the sums of; and
- * how much more than direct sums its transforms' factors, up to 8 each way, leave of rounding errors. */
+/* Each number of a Winograd tile is made from all of its points, however few terms a direct sum would have; and its
+ * transforms' factors, up to 8 each way, enlarge rounding errors. */
 enum { WINOGRAD_POINTS = 36, WINOGRAD_GROWTH = 2 };
 
-/* What a long sum's terms come to when they do not cancel: its rounding errors grow with that, whatever the result. */
+/* The size of a sum's terms when they do not cancel: rounding errors grow with it, whatever the result is. */
 static double summed(const tdi_kernel *kernel, const tdi_call *call)
 {
     const tdi_op *op = kernel->op;
@@ -186,8 +187,8 @@ static double summed(const tdi_kernel *kernel, const tdi_call *call)
     return sqrt(terms) * largest(&call->in[0]) * (product ? largest(&call->in[1]) : 1);
 }
 
-/* A bfloat16 is off by up to 2^-8 of its size for each rounding: the expected one was rounded once, the kernel's up to
- * twice, before and after an activation. */
+/* Each rounding to bfloat16 changes a number by up to 2^-8 of its size. The expected number was rounded once, the
+ * kernel's up to twice, before and after an activation. */
 static void compare_floats(const context *at, const char *what, const tdi_value *seen, const tdi_value *expected)
 {
     int64_t count = tdi_shape_elements(&seen->shape);

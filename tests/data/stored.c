@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <tandem/tandem.h>
 
-#include "data/folder.h"
 #include "data/array_table.h"
+#include "data/folder.h"
 #include "files/npy_file.h"
 
 enum { SAMPLES = 9, WIDTH = 3, HEAD = 128 };

@@ -101,8 +101,6 @@ static void variables_have_their_nodes(void **state)
     assert_int_equal(tdi_nodes_of_variable(table, &second).count, 1);
     assert_ptr_equal(tdi_nodes_of_variable(table, &second).at[0], other);
     assert_int_equal(tdi_nodes_of_variable(table, &stranger).count, 0);
-    assert_int_equal(tdi_variable_number(table, &second), 1);
-    assert_int_equal(tdi_variable_number(table, &stranger), -1);
     assert_true(tdi_writes_input(update, 2));
     assert_false(tdi_writes_input(update, 1));
     tdi_graph_free(n.graph);

@@ -244,8 +244,8 @@ static void what_does_not_fit(void **state)
     assert_null(tdi_loss_emit(f->graph, &mse, NULL, y));
 }
 
-/* What Keras has to be told is seen from the shapes, where nothing is said. */
-static void metrics_are_settled(void **state)
+/* Numbers that Keras must be told follow from the shapes when they are not given. */
+static void metrics_are_resolved(void **state)
 {
     (void)state;
     td_shape scores = TD_SHAPE(6, 5), mask = TD_SHAPE(6, 1);
@@ -262,7 +262,7 @@ static void metrics_are_settled(void **state)
     assert_true(iou.num_classes == 3 && iou.sparse_y_true == TD_YES);
 }
 
-static void check_unsettled(td_metric metric, const char *sentence)
+static void check_unresolved(td_metric metric, const char *sentence)
 {
     tdi_error error = {0};
     td_shape scores = TD_SHAPE(5);
@@ -275,25 +275,25 @@ static void check_unsettled(td_metric metric, const char *sentence)
 static void metrics_that_cannot_be(void **state)
 {
     (void)state;
-    check_unsettled(td_metric_top_k_categorical_accuracy(.k = -1), "top_k_categorical_accuracy: k is -1");
-    check_unsettled(td_metric_mean_iou(.num_classes = 5000), "num_classes is 5000");
-    check_unsettled(td_metric_iou(.target_class_ids = TD_CLASSES(1, 5)), "io_u: target_class_ids: 5 is none of 5");
-    check_unsettled(td_metric_binary_iou(.target_class_ids = TD_CLASSES(2)), "2 is none of 2 classes");
-    check_unsettled(td_metric_recall(.class_id = TD_SET(5), .name = "fives"), "fives: class_id is 5");
-    check_unsettled(td_metric_mean_iou(.ignore_class = TD_SET(0.5f)), "ignore_class is 0.5");
-    check_unsettled(td_metric_precision(.threshold = TD_SET(NAN)), "precision: the threshold");
-    check_unsettled(td_metric_recall(.thresholds = TD_THRESHOLDS(0.5f, 1.5f)),
-                    "recall: thresholds: 1.5 is not from 0 to 1");
-    check_unsettled(td_metric_recall(.thresholds = TD_THRESHOLDS(NAN)), "thresholds: nan is not");
-    check_unsettled((td_metric){.kind = TD_METRIC_RECALL, .thresholds = (const float[]){TD_THRESHOLDS_END}},
-                    "none is listed");
-    check_unsettled(td_metric_auc(.num_thresholds = 1), "auc: num_thresholds is 1");
-    check_unsettled(td_metric_auc(.num_thresholds = INT_MAX), "2147483647 thresholds of 1 labels are more than");
-    check_unsettled(td_metric_auc(.num_labels = 5), "num_labels goes with multi_label alone");
-    check_unsettled(td_metric_auc(.multi_label = TD_YES, .num_labels = 3),
-                    "num_labels is 3, but the output has 5 numbers");
-    check_unsettled(td_metric_f1_score(.threshold = TD_SET(0)), "f1_score: the threshold is 0 and must be above 0");
-    check_unsettled((td_metric){.kind = TD_METRIC_ACCURACY, .name = "share"}, "can only be called so");
+    check_unresolved(td_metric_top_k_categorical_accuracy(.k = -1), "top_k_categorical_accuracy: k is -1");
+    check_unresolved(td_metric_mean_iou(.num_classes = 5000), "num_classes is 5000");
+    check_unresolved(td_metric_iou(.target_class_ids = TD_CLASSES(1, 5)), "io_u: target_class_ids: 5 is none of 5");
+    check_unresolved(td_metric_binary_iou(.target_class_ids = TD_CLASSES(2)), "2 is none of 2 classes");
+    check_unresolved(td_metric_recall(.class_id = TD_SET(5), .name = "fives"), "fives: class_id is 5");
+    check_unresolved(td_metric_mean_iou(.ignore_class = TD_SET(0.5f)), "ignore_class is 0.5");
+    check_unresolved(td_metric_precision(.threshold = TD_SET(NAN)), "precision: the threshold");
+    check_unresolved(td_metric_recall(.thresholds = TD_THRESHOLDS(0.5f, 1.5f)),
+                     "recall: thresholds: 1.5 is not from 0 to 1");
+    check_unresolved(td_metric_recall(.thresholds = TD_THRESHOLDS(NAN)), "thresholds: nan is not");
+    check_unresolved((td_metric){.kind = TD_METRIC_RECALL, .thresholds = (const float[]){TD_THRESHOLDS_END}},
+                     "none is listed");
+    check_unresolved(td_metric_auc(.num_thresholds = 1), "auc: num_thresholds is 1");
+    check_unresolved(td_metric_auc(.num_thresholds = INT_MAX), "2147483647 thresholds of 1 labels are more than");
+    check_unresolved(td_metric_auc(.num_labels = 5), "num_labels goes with multi_label alone");
+    check_unresolved(td_metric_auc(.multi_label = TD_YES, .num_labels = 3),
+                     "num_labels is 3, but the output has 5 numbers");
+    check_unresolved(td_metric_f1_score(.threshold = TD_SET(0)), "f1_score: the threshold is 0 and must be above 0");
+    check_unresolved((td_metric){.kind = TD_METRIC_ACCURACY, .name = "share"}, "can only be called so");
 }
 
 /* n[actual][predicted], row by row; positives and all, bucket by bucket. */
@@ -387,7 +387,7 @@ int main(void)
         TEST(fused_losses_are_found),
         TEST(accuracy_by_shapes),
         TEST(what_does_not_fit),
-        TEST(metrics_are_settled),
+        TEST(metrics_are_resolved),
         TEST(metrics_that_cannot_be),
         TEST(results_of_sums),
         TEST(updates),

@@ -31,6 +31,27 @@ static void every_op_is_complete(void **state)
     }
 }
 
+/* What passes and planners take for granted when they ask an op for its properties. */
+static void properties_fit_together(void **state)
+{
+    (void)state;
+    for (const tdi_op *const *at = tdi_ops; *at; at++) {
+        const tdi_op *op = *at;
+        if (op->leaf + op->constant + op->view + op->extra_output + op->gathers > 1)
+            fail_msg("op %s: its value comes from two places", op->name);
+        if (op->share != TDI_SHARE_AS_INPUT && !op->reads)
+            fail_msg("op %s: a share rule, but it cannot be split", op->name);
+        if (op->view && op->min_in < 1)
+            fail_msg("op %s: a view of nothing", op->name);
+        if (op->epilogue && (op->epilogue + sizeof(int) > op->attrs_size || op->max_in < 3))
+            fail_msg("op %s: no place for the activation or the bias", op->name);
+        if (op->residual && op->residual >= op->max_in)
+            fail_msg("op %s: no input for what is added", op->name);
+        if (op->made_with && op->made_with->max_in < op->max_in + 2)
+            fail_msg("op %s: %s takes no extra output", op->name, op->made_with->name);
+    }
+}
+
 static void names_are_unique(void **state)
 {
     (void)state;
@@ -99,7 +120,8 @@ static void every_op_describes_itself(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_op_is_complete), cmocka_unit_test(names_are_unique),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_op_is_complete),
+                                       cmocka_unit_test(properties_fit_together), cmocka_unit_test(names_are_unique),
                                        cmocka_unit_test(every_case_runs), cmocka_unit_test(every_op_describes_itself)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Which values are batch-interleaved: those between kernels that can, in chains with a leader. */
+/* Which values are batch-interleaved: those between kernels that can, in regions that hold one which prefers it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ typedef struct chain {
     bool interleaved[MOST];
 } chain;
 
-/* Convolutions of few channels lead; relus follow. */
+/* Convolutions of few channels prefer it; relus accept it. */
 static tdi_batch_interleaving takes(void *context, const tdi_node *node)
 {
     (void)context;
@@ -47,8 +47,7 @@ static void choose(chain *c, tdi_node *output)
     assert_int_equal(tdi_schedule_make(c->graph, &c->schedule, &collectives, &c->graph->error), TD_OK);
     tdi_vec_free(&collectives);
     assert_true(c->graph->nodes.count <= MOST);
-    assert_int_equal(tdi_layout_choose(c->graph, &c->schedule, takes, NULL, c->interleaved, &c->graph->error),
-                     TD_OK);
+    assert_int_equal(tdi_layout_choose(c->graph, &c->schedule, takes, NULL, c->interleaved, &c->graph->error), TD_OK);
 }
 
 static void release(chain *c)

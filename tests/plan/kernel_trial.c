@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/thread.h"
-#include "cpu/cpu.h"
 #include "passes/passes.h"
 #include "plan/plan.h"
+#include "support/devices.h"
 #include "support/lone_plan.h"
 
 enum { CHANNELS = 96, GUARD = 64, MOST_BUFFERS = 64, WORKERS = 2, NAN_BYTE = 0xff };
@@ -65,7 +65,7 @@ static tdi_graph *convolution(tdi_variable *filter)
     return graph;
 }
 
-/* Workers may then differ in whether they keep the filter as they want it. */
+/* Workers may then differ in whether they have a packed-weight cache. */
 static void any_buffer_may_be_missing(void **state)
 {
     (void)state;
@@ -77,10 +77,9 @@ static void any_buffer_may_be_missing(void **state)
     tdi_error error = {0};
     tdi_schedule schedule = {0};
     tdi_collectives collectives = {0};
-    tdi_device *device;
+    tdi_device *device = test_device_open();
     tdi_team *team;
     assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
-    assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
     assert_int_equal(tdi_team_create(WORKERS, &team, &error), TD_OK);
     device->allocate = allocate;
     device->release = release;

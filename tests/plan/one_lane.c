@@ -36,7 +36,7 @@ static tdi_graph *graph_of(void)
     return graph;
 }
 
-static char *plan_of(const tdi_graph *graph, int lanes, float *made)
+static char *plan_of(tdi_graph *graph, int lanes, float *made)
 {
     lone_plan p = lone_plan_create_shared(graph, ROWS, lanes, 1);
     char *text = lone_plan_explain(&p);

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "graph/def_use.h"
 #include "passes/passes.h"
 #include "plan/threads/place.h"
 
@@ -54,6 +55,7 @@ static tdi_placement place(const tdi_node *node, int lanes)
 {
     enum { BATCH_SIZE = 32 };
     tdi_value in[3] = {0};
+    node->graph->def_use = tdi_def_use_create(node->graph);
     for (int i = 0; i < node->n_in; i++)
         in[i] = (tdi_value){.shape = tdi_shape_at(&node->in[i]->shape, BATCH_SIZE), .dtype = TD_FLOAT32};
     tdi_call call = {.in = in,

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "cpu/cpu.h"
 #include "plan/plan.h"
+#include "support/devices.h"
 #include "support/evaluate.h"
 
 enum { PARTS = 2, ROWS = 3, WIDTH = 40009, SLOTS = 3, LANES = 2 };
@@ -119,7 +119,7 @@ static void bind(part_plan *p, tdi_device *device, int index, int lanes, memory 
 static void run_plans(tdi_graph *graph, int lanes, memory *m)
 {
     tdi_error error = {0};
-    tdi_device *device;
+    tdi_device *device = test_device_open();
     tdi_schedule schedule = {0};
     tdi_communicator *communicator;
     part_plan parts[PARTS] = {{0}};
@@ -128,7 +128,6 @@ static void run_plans(tdi_graph *graph, int lanes, memory *m)
     char exchange[64];
     tdi_collectives collectives = {0};
     tdi_group_spec group = {.workers = 1, .threads = lanes, .collectives = &collectives};
-    assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
     assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
     for (int i = 0; i < PARTS; i++) {
         tdi_plan_spec spec = {.graph = graph,
@@ -141,6 +140,8 @@ static void run_plans(tdi_graph *graph, int lanes, memory *m)
         assert_int_equal(tdi_plan_create(&spec, &parts[i].plan, &error), TD_OK);
         assert_int_equal(chained(parts[i].plan), 3);
         bind(&parts[i], device, i, lanes, m, gradients, exchange);
+        for (int lane = 0; lane < lanes; lane++)
+            tdi_control_reckon(&parts[i].control[lane], graph);
         plans[i] = parts[i].plan;
     }
     assert_int_equal(tdi_local_group_create(&group, &communicator, &error), TD_OK);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "runtime/runtime_struct.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 /* Windows of steps that take so long; how many of them one thread made. */
@@ -136,7 +137,8 @@ static td_model *lstm_model(td_context *context, int kind)
     td_tensor *steps = td_reshape(in, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH * SMALL_CHANNELS));
     td_tensor *out = td_lstm(td_lstm(steps, kind == LSTM ? 48 : 128, .return_sequences = TD_YES), 32);
     td_model *model = td_model_create(in, td_dense(out, SMALL_CLASSES), .seed = 5);
-    td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS);
+    td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+               .strategy = td_mirrored(test_devices(0)));
     return model;
 }
 
@@ -148,9 +150,9 @@ static float *train(int kind, bool in_turn, int64_t *count)
     for (int i = 0; i < SAMPLES; i++)
         y[i] = (float)(i % SMALL_CLASSES);
     td_context *context = td_context_create(NULL);
-    td_model *model = kind < 0
-                          ? lstm_model(context, kind)
-                          : small_model(context, (small_kind)kind, td_adam(), (td_strategy){.devices = "cpu:0,cpu:1"});
+    td_model *model =
+        kind < 0 ? lstm_model(context, kind)
+                 : small_model(context, (small_kind)kind, td_adam(), (td_strategy){.devices = test_devices(2)});
     tdi_runtime *runtime;
     assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
     runtime->modes[TDI_TRAIN].governor = (tdi_thread_governor){.in_turn = in_turn, .wait = 1e9};

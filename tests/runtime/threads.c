@@ -12,6 +12,7 @@
 
 #include "base/machine.h"
 #include "runtime/runtime_struct.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 64, SIDE = 28, SAMPLE = SIDE * SIDE, CLASSES = 10, STEPS = 3 };
@@ -73,7 +74,8 @@ static td_model *make_undivided(td_context *context, const net *net)
     td_tensor *out = net->make(in);
     td_model *model = td_model_create(in, out, .seed = 3);
     td_compile(model, .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f),
-               .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY));
+               .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY),
+               .strategy = td_mirrored(test_devices(0)));
     assert_string_equal(td_error(context), "");
     return model;
 }
@@ -184,16 +186,16 @@ static void replicas_share_parts(void **state)
     static const net normal[] = {{"normalized", normalized, 25}, {"images", images, 25}};
     for (size_t n = 0; n < 2; n++) {
         int64_t count;
-        float *apart = train_replicas(&normal[n], REPLICAS, REPLICAS, 1, &count);
+        float *separate = train_replicas(&normal[n], REPLICAS, REPLICAS, 1, &count);
         for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++) {
             float *made = train_replicas(&normal[n], REPLICAS, divisions[i][0], divisions[i][1], &count);
-            double difference = relative_difference(made, apart, count);
+            double difference = relative_difference(made, separate, count);
             if (!(difference < 5e-6))
                 fail_msg("%s, %d parts of %d lanes: off by %g", normal[n].name, divisions[i][0], divisions[i][1],
                          difference);
             free(made);
         }
-        free(apart);
+        free(separate);
     }
 }
 

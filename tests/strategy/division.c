@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "strategy/strategy.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 static void check_refused(const char *list, const char *sentence)
@@ -47,12 +48,12 @@ static void devices_keep_the_names_given(void **state)
 
 static td_status divide(small_kind kind, int shards, int replicas, tdi_division *division)
 {
-    static const char *const lists[] = {"cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2"};
+    const char *const lists[] = {test_devices(1), test_devices(2), test_devices(3)};
     tdi_device *devices[TDI_MAX_PARTS];
     int count;
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
-    model->shards = shards;
+    model->compiled.shards = shards;
     assert_int_equal(tdi_open_devices(lists[replicas - 1], devices, &count, NULL), TD_OK);
     td_status status = tdi_divide(model, devices, count, division, NULL);
     tdi_close_devices(devices, count);
@@ -72,12 +73,12 @@ static void shards_are_parts_whatever_the_replicas(void **state)
     assert_int_equal(divide(SMALL_CNN, TDI_MAX_PARTS + 1, 1, &d), TD_INVALID_ARGUMENT);
 }
 
-static tdi_division divided(small_kind kind, bool apart, int replicas, int cores)
+static tdi_division divided(small_kind kind, bool separate, int replicas, int cores)
 {
     tdi_division d;
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
-    model->separate_replicas = apart;
+    model->compiled.separate_replicas = separate;
     assert_int_equal(tdi_mirrored.divide(model, replicas, cores, &d, NULL), TD_OK);
     td_context_free(context);
     return d;
@@ -111,7 +112,7 @@ static void statistics_may_be_per_replica(void **state)
     check_divided(SMALL_MLP, 3, 2, 1, 2, 1, true);
 }
 
-static void replicas_apart_have_no_more_threads_than_cores(void **state)
+static void separate_replicas_have_no_more_threads_than_cores(void **state)
 {
     (void)state;
     for (int replicas = 2; replicas <= 5; replicas++)
@@ -196,7 +197,7 @@ int main(void)
         cmocka_unit_test(devices_keep_the_names_given),
         cmocka_unit_test(shards_are_parts_whatever_the_replicas),
         cmocka_unit_test(statistics_may_be_per_replica),
-        cmocka_unit_test(replicas_apart_have_no_more_threads_than_cores),
+        cmocka_unit_test(separate_replicas_have_no_more_threads_than_cores),
         cmocka_unit_test(networks_without_convolutions_share_columns),
         cmocka_unit_test(few_rows_are_shared_by_lanes),
         cmocka_unit_test(a_resumed_run_finds_its_parts),

@@ -1,7 +1,7 @@
 /* evaluate.h - computes a graph node by node with the references: what a plan must give.
  *
- * All parts advance together, so collectives need no waiting. Once nodes run once, whole. Failing to allocate aborts:
- * this is for tests. */
+ * All shards advance together, so that a collective needs no waiting. Nodes of the update phase run once for all
+ * shards. When memory cannot be allocated the process aborts, as befits a test. */
 #ifndef TEST_SUPPORT_EVALUATE_H
 #define TEST_SUPPORT_EVALUATE_H
 
@@ -12,11 +12,11 @@ typedef struct evaluation evaluation;
 typedef struct evaluation_spec {
     const tdi_graph *graph;
     int parts;                 /* as graph->parts */
-    const int64_t *rows;       /* of each part; one may be 0 */
-    int group_size;            /* consecutive parts that share batch statistics; 0: all of them */
-    tdi_control control;       /* rows 0: all */
-    const void *const *inputs; /* by slot: the whole global batch, or a value without a batch. Read at each run */
-    int64_t variable_floats;   /* extent of the layout that variable->offset points into */
+    const int64_t *rows;       /* of each shard; may be 0 */
+    int group_size;            /* consecutive shards that share batch statistics; 0 means all of them */
+    tdi_control control;       /* rows of 0 mean all of them */
+    const void *const *inputs; /* by slot: the whole global batch, or a value without a batch; read at each run */
+    int64_t variable_floats;   /* length of the array that variable->offset counts in */
     float *values;             /* variables, updated in place */
     float *const *slots;       /* optimizer state, in the same layout */
     int metrics;               /* accumulators, zeroed at each run */
@@ -26,10 +26,10 @@ evaluation *evaluation_create(const evaluation_spec *spec);
 void evaluation_free(evaluation *evaluation);
 
 void evaluation_run(evaluation *evaluation);                              /* every node */
-void evaluation_run_before(evaluation *evaluation, const tdi_node *node); /* those made before `node` */
-/* The call of one node for one part: shapes, addresses, control. Borrowed. */
+void evaluation_run_before(evaluation *evaluation, const tdi_node *node); /* the nodes made before `node` */
+/* The call of one node for one shard: shapes, addresses, control. It belongs to the evaluation. */
 const tdi_call *evaluation_call(const evaluation *evaluation, const tdi_node *node, int part);
-/* A node's value for a part, after a run. */
+/* A node's value in one shard, after a run. */
 const void *evaluation_value(const evaluation *evaluation, const tdi_node *node, int part);
 const double *evaluation_metric(const evaluation *evaluation, int slot, int part); /* [total, count] */
 

@@ -1,7 +1,7 @@
-/* remove_folder.h - a test's folder goes, with all that is in it. */
+/* remove_folder.h - removes a test's folder and everything in it. */
 #ifndef TEST_SUPPORT_REMOVE_FOLDER_H
 #define TEST_SUPPORT_REMOVE_FOLDER_H
 
-int remove_folder(const char *path); /* 0: gone */
+int remove_folder(const char *path); /* 0 on success */
 
 #endif

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/rng.h"
+#include "support/devices.h"
 
 static td_tensor *normalized(td_tensor *x, td_choice synchronized)
 {
@@ -58,6 +59,8 @@ td_model *small_model(td_context *context, small_kind kind, td_optimizer optimiz
     td_tensor *x = td_input(context, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS));
     td_tensor *y = td_dense(td_dense(body(x, kind), 33, .activation = TD_TANH), SMALL_CLASSES);
     td_model *model = td_model_create(x, y, .name = "small", .seed = 12);
+    if (!strategy.devices)
+        strategy.devices = test_devices(0);
     if (model)
         td_compile(model, .optimizer = optimizer, .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
                    .metrics = TD_METRICS(TD_ACCURACY), .strategy = strategy);
@@ -81,7 +84,7 @@ float *small_weights(td_model *model, int64_t *count)
     float *all = malloc((size_t)*count * sizeof *all);
     int64_t used = 0;
     for (int i = 0; all && i < td_weight_count(model); i++) {
-        int64_t elements = model->weights.at[i]->variable.elements;
+        int64_t elements = model->architecture->weights.at[i]->variable.elements;
         td_get_weight(model, i, all + used, (size_t)elements);
         used += elements;
     }

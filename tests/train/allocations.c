@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "support/devices.h"
 #include "support/sanitized.h"
 #include "support/small.h"
 
@@ -141,19 +142,19 @@ static void test_the_counter_counts(void **state)
 static void test_one_device(void **state)
 {
     (void)state;
-    check("cpu:0");
+    check(test_devices(1));
 }
 
 static void test_two_devices(void **state)
 {
     (void)state;
-    check("cpu:0,cpu:1");
+    check(test_devices(2));
 }
 
 static void test_more_devices_than_cores(void **state)
 {
     (void)state;
-    check("cpu:0,cpu:1,cpu:2,cpu:3,cpu:4");
+    check(test_devices(5));
 }
 
 /* A message at a time through a model that keeps its state. */
@@ -239,7 +240,7 @@ static void rest(long milliseconds)
 static void check_with_pauses(small_kind kind)
 {
     td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, kind, td_adam(), (td_strategy){.devices = "cpu:0"});
+    td_model *model = small_model(context, kind, td_adam(), (td_strategy){.devices = test_devices(1)});
     td_logs logs;
     assert_string_equal(td_error(context), "");
     steps(model, ROWS);
@@ -310,15 +311,15 @@ static void check_large(td_tensor *(*network)(td_tensor *in), const char *device
 static void test_large_products(void **state)
 {
     (void)state;
-    check_large(wide, "cpu:0");
-    check_large(wide, "cpu:0,cpu:1");
+    check_large(wide, test_devices(1));
+    check_large(wide, test_devices(2));
 }
 
 static void test_convolutions(void **state)
 {
     (void)state;
-    check_large(convolutions, "cpu:0");
-    check_large(convolutions, "cpu:0,cpu:1");
+    check_large(convolutions, test_devices(1));
+    check_large(convolutions, test_devices(2));
 }
 
 int main(void)

@@ -15,6 +15,7 @@
 #include <tandem/tandem.h>
 
 #include "files/scratch.h"
+#include "support/devices.h"
 #include "support/small.h"
 #include "train/backup/backup_writer.h"
 #include "tune/tuning_cache.h"
@@ -121,7 +122,7 @@ static outcome go(run *r)
     td_context *context = td_context_create(&(td_context_options){.log = keep_warning});
     td_optimizer adam = td_adam(.learning_rate = 0.01f);
     td_model *model = small_model(context, r->kind, r->optimizer.kind ? r->optimizer : adam,
-                                  td_mirrored(r->devices ? r->devices : "cpu:0", .shards = r->shards));
+                                  td_mirrored(r->devices ? r->devices : test_devices(1), .shards = r->shards));
     td_compile(model, .metrics = TD_METRICS(TD_ACCURACY, td_metric_mean_iou(),
                                             td_metric_sparse_top_k_categorical_accuracy(.k = 2)));
     stopper stop = {context, r, 0};
@@ -148,7 +149,7 @@ static outcome go(run *r)
                .momentum_correction = r->momentum_correction, .seed = r->seed, .last = &o.last, .callbacks = list);
     snprintf(o.error, sizeof o.error, "%s", td_error(context));
     o.weights = small_weights(model, &o.count);
-    o.iteration = model->iteration;
+    o.iteration = model->state->iteration;
     td_context_free(context);
     return o;
 }
@@ -208,11 +209,11 @@ static void a_stopped_run_goes_on(void **state)
 {
     (void)state;
     stop_everywhere((run){.kind = SMALL_DROPOUT});
-    stop_everywhere((run){.kind = SMALL_NORM, .devices = "cpu:0,cpu:1", .save_freq = 2});
+    stop_everywhere((run){.kind = SMALL_NORM, .devices = test_devices(2), .save_freq = 2});
     stop_everywhere((run){.kind = SMALL_LSTM, .optimizer = td_sgd(.momentum = 0.9f), .save_freq = 7});
     stop_everywhere((run){.kind = SMALL_CNN, .optimizer = td_adam(.amsgrad = TD_YES), .shuffle = TD_NO, .seed = 4});
     stop_everywhere((run){.kind = SMALL_MLP,
-                          .devices = "cpu:0,cpu:1",
+                          .devices = test_devices(2),
                           .optimizer = td_adam(.use_ema = TD_YES, .ema_overwrite_frequency = 4)});
     stop_everywhere((run){.kind = SMALL_SYNC, .optimizer = td_sgd(.momentum = 0.5f, .gradient_accumulation_steps = 3)});
 }
@@ -227,8 +228,8 @@ static void columns_are_those_of_before(void **state)
 static void the_number_of_replicas_may_change(void **state)
 {
     (void)state;
-    run one = {.kind = SMALL_DROPOUT, .devices = "cpu:0", .shards = 2, .stop_at = 8};
-    run two = {.kind = SMALL_DROPOUT, .devices = "cpu:0,cpu:1", .shards = 2};
+    run one = {.kind = SMALL_DROPOUT, .devices = test_devices(1), .shards = 2, .stop_at = 8};
+    run two = {.kind = SMALL_DROPOUT, .devices = test_devices(2), .shards = 2};
     outcome stopped = go(&one), resumed = go(&two), whole = go(&two);
     assert_int_equal(stopped.status, TD_STOPPED);
     expect_equal(&whole, &resumed);
@@ -258,7 +259,7 @@ static void check_kernels_of_before(const char *cache)
 {
     clear();
     setenv("TANDEM_CACHE", scratch_path("cache-1"), 1);
-    run r = {.kind = SMALL_MLP, .devices = "cpu", .stop_at = 3};
+    run r = {.kind = SMALL_MLP, .devices = test_devices(0), .stop_at = 3};
     outcome stopped = go(&r);
     td_state found;
     tdi_error error = {0};
@@ -313,7 +314,7 @@ static bool has_tuning_cache(int which)
 static void rules_are_those_of_before(void **state)
 {
     (void)state;
-    run r = {.kind = SMALL_CNN, .devices = "cpu"};
+    run r = {.kind = SMALL_CNN, .devices = test_devices(0)};
     clear();
     outcome whole = go(&r);
     clear();

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { ROWS = 20 };
@@ -51,9 +52,9 @@ static void halves_make_the_whole_step(void **state)
 {
     (void)state;
     for (int kind = SMALL_MLP; kind <= SMALL_MIXED; kind++) {
-        check_halves((small_kind)kind, (td_strategy){.devices = "cpu:0"});
-        check_halves((small_kind)kind, (td_strategy){.devices = "cpu:0,cpu:1"});
-        check_halves((small_kind)kind, (td_strategy){.devices = "cpu:0,cpu:1", .shards = 4});
+        check_halves((small_kind)kind, (td_strategy){.devices = test_devices(1)});
+        check_halves((small_kind)kind, (td_strategy){.devices = test_devices(2)});
+        check_halves((small_kind)kind, (td_strategy){.devices = test_devices(2), .shards = 4});
     }
 }
 
@@ -89,7 +90,7 @@ static void what_is_not_finite_is_in_the_logs(void **state)
     float spoilt[ROWS * SMALL_SAMPLE], out[ROWS * SMALL_CLASSES];
     td_logs logs;
     td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = "cpu:0"});
+    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = test_devices(1)});
     memcpy(spoilt, x, sizeof x);
     spoilt[3] = NAN;
     assert_int_equal(td_train_on_batch(model, ROWS, x, y, &logs), TD_OK);
@@ -110,7 +111,8 @@ static void gradients_are_what_is_applied(void **state)
 {
     (void)state;
     td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, SMALL_CNN, td_sgd(.learning_rate = 1.0f), (td_strategy){.devices = "cpu:0"});
+    td_model *model =
+        small_model(context, SMALL_CNN, td_sgd(.learning_rate = 1.0f), (td_strategy){.devices = test_devices(1)});
     int64_t count;
     float *before = small_weights(model, &count);
     assert_int_equal(td_compute_gradients(model, ROWS, x, y, NULL), TD_OK);
@@ -133,7 +135,7 @@ static void what_has_no_gradient_gives_null(void **state)
 {
     (void)state;
     td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, SMALL_NORM, td_adam(), (td_strategy){.devices = "cpu:0"});
+    td_model *model = small_model(context, SMALL_NORM, td_adam(), (td_strategy){.devices = test_devices(1)});
     assert_null(td_gradient(model, 0));
     assert_int_equal(td_apply_gradients(model), TD_INVALID_ARGUMENT);
     td_clear_error(context);

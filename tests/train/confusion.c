@@ -12,6 +12,7 @@
 #include <tandem/tandem.h>
 
 #include "base/rng.h"
+#include "support/devices.h"
 
 enum { ROWS = 53, WIDTH = 6, PIXELS = 4, CLASSES = 3 };
 
@@ -91,7 +92,7 @@ static void assert_counts(const td_confusion *confusion, const int64_t *counts)
 static void classes_are_counted_on_all_replicas(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2"};
+    const char *const devices[] = {test_devices(0), test_devices(2), test_devices(3)};
     for (int d = 0; d < 3; d++)
         for (int64_t batch = 7; batch <= 100; batch += 93) {
             td_context *context = td_context_create(NULL);
@@ -127,13 +128,13 @@ static void one_hot_targets_and_thresholds_count(void **state)
     float classes[ROWS];
     for (int i = 0; i < ROWS; i++)
         classes[i] = (float)(i % CLASSES);
-    td_model *model = model_of(context, scores, TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, "cpu");
+    td_model *model = model_of(context, scores, TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, test_devices(0));
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = one_hot, .y_shape = TD_SHAPE(CLASSES));
     assert_int_equal(td_evaluate(model, data, NULL, .confusion = &confusion), TD_OK);
     count_by_hand(model, classes, ROWS, CLASSES, counts);
     assert_counts(confusion, counts);
     td_confusion_free(confusion);
-    model = model_of(context, one, TD_BINARY_CROSSENTROPY_FROM_LOGITS, "cpu");
+    model = model_of(context, one, TD_BINARY_CROSSENTROPY_FROM_LOGITS, test_devices(0));
     assert_int_equal(td_evaluate(model, td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = bits), NULL, .confusion = &confusion),
                      TD_OK);
     count_by_hand(model, bits, ROWS, 1, two);
@@ -150,7 +151,7 @@ static void f1_is_each_classes(void **state)
     td_context *context = td_context_create(NULL);
     td_confusion *confusion;
     td_logs logs;
-    td_model *model = model_of(context, scores, TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, "cpu:0,cpu:1");
+    td_model *model = model_of(context, scores, TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, test_devices(2));
     assert_int_equal(td_compile(model, .metrics = TD_METRICS(td_metric_f1_score())), TD_OK);
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = one_hot, .y_shape = TD_SHAPE(CLASSES));
     assert_int_equal(td_evaluate(model, data, &logs, .confusion = &confusion, .batch_size = 8), TD_OK);
@@ -198,7 +199,7 @@ static void pixels_are_counted_and_void_is_not(void **state)
     td_context *context = td_context_create(NULL);
     td_confusion *confusion;
     int64_t counts[CLASSES * CLASSES] = {0}, unlabelled = 0;
-    td_model *model = model_of(context, pixels, TD_SPARSE_CATEGORICAL_CROSSENTROPY, "cpu:0,cpu:1");
+    td_model *model = model_of(context, pixels, TD_SPARSE_CATEGORICAL_CROSSENTROPY, test_devices(2));
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = labels, .y_shape = TD_SHAPE(PIXELS));
     td_data_retain(data);
     assert_int_equal(td_evaluate(model, data, NULL, .confusion = &confusion), TD_OK);
@@ -225,7 +226,7 @@ static void a_loss_may_ignore_void(void **state)
     td_context *context = td_context_create(NULL);
     td_confusion *confusion, *by_hand;
     td_logs logs, whole;
-    td_model *model = model_of(context, pixels, TD_SPARSE_CATEGORICAL_CROSSENTROPY, "cpu:0,cpu:1");
+    td_model *model = model_of(context, pixels, TD_SPARSE_CATEGORICAL_CROSSENTROPY, test_devices(2));
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = labels, .y_shape = TD_SHAPE(PIXELS));
     td_data_retain(data);
     assert_int_equal(td_evaluate(model, data, &whole, .confusion = &by_hand, .ignore_class = TD_SET(1)), TD_OK);
@@ -251,7 +252,7 @@ static void scores_follow_their_definitions(void **state)
     (void)state;
     td_context *context = td_context_create(NULL);
     td_confusion *confusion;
-    td_model *model = model_of(context, scores, TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, "cpu");
+    td_model *model = model_of(context, scores, TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, test_devices(0));
     assert_int_equal(
         td_evaluate(model, td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = labels), NULL, .confusion = &confusion), TD_OK);
     double iou = 0, weighted = 0, right = 0;
@@ -283,7 +284,7 @@ static void what_has_no_classes_is_refused(void **state)
     (void)state;
     td_context *context = td_context_create(NULL);
     td_confusion *confusion = (td_confusion *)x;
-    td_model *model = model_of(context, one, TD_MEAN_SQUARED_ERROR, "cpu");
+    td_model *model = model_of(context, one, TD_MEAN_SQUARED_ERROR, test_devices(0));
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = bits);
     assert_int_equal(td_evaluate(model, data, NULL, .confusion = &confusion), TD_INVALID_ARGUMENT);
     assert_null(confusion);

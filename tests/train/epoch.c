@@ -13,6 +13,7 @@
 
 #include <tandem/stages.h>
 
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 16 };
@@ -50,7 +51,7 @@ static float *trained(td_dtype dtype, td_choice shuffle, int64_t steps_per_execu
 static void rows_are_the_same_however_they_come(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu:0", "cpu:0,cpu:1"};
+    const char *const devices[] = {test_devices(1), test_devices(2)};
     int64_t count;
     for (int d = 0; d < 2; d++)
         for (td_choice shuffle = TD_YES; shuffle <= TD_NO; shuffle++) {
@@ -65,9 +66,9 @@ static void steps_per_execution_changes_no_bit(void **state)
 {
     (void)state;
     int64_t count;
-    float *first = trained(TD_UINT8, TD_YES, 0, "cpu:0", &count);
+    float *first = trained(TD_UINT8, TD_YES, 0, test_devices(1), &count);
     for (int64_t steps = 1; steps < 20; steps += 6)
-        small_expect_same(first, trained(TD_UINT8, TD_YES, steps, "cpu:0", &count), count);
+        small_expect_same(first, trained(TD_UINT8, TD_YES, steps, test_devices(1), &count), count);
     free(first);
 }
 
@@ -122,12 +123,12 @@ static void a_bad_row_ends_the_run_before_its_step(void **state)
     labels[5 * BATCH + 2] = SMALL_CLASSES;
     for (int lanes = 0; lanes < 2; lanes++) {
         td_context *context = td_context_create(NULL);
-        td_model *model =
-            small_model(context, SMALL_CNN, td_adam(), (td_strategy){.devices = lanes ? "cpu:0,cpu:1,cpu:2" : "cpu:0"});
+        td_model *model = small_model(context, SMALL_CNN, td_adam(),
+                                      (td_strategy){.devices = lanes ? test_devices(3) : test_devices(1)});
         td_data *data = td_arrays(SAMPLES, halves, TD_SHAPE(SMALL_SAMPLE), .y = labels);
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .shuffle = TD_NO), TD_INVALID_ARGUMENT);
         assert_non_null(strstr(td_error(context), "step 5, row 2 (sample 82 of td_arrays): class number"));
-        assert_int_equal(model->iteration, 5);
+        assert_int_equal(model->state->iteration, 5);
         td_context_free(context);
     }
 }
@@ -154,7 +155,7 @@ static void an_index_is_checked(void **state)
         td_data *data = td_arrays(8, tokens, TD_SHAPE(3), .y = targets);
         assert_int_equal(td_fit(model, data, .batch_size = 4, .shuffle = TD_NO), cases[i].status);
         assert_non_null(strstr(td_error(context), cases[i].sentence));
-        assert_int_equal(model->iteration, 1);
+        assert_int_equal(model->state->iteration, 1);
         td_context_free(context);
     }
 }
@@ -167,7 +168,7 @@ static void a_bad_sample_is_found_below_stages(void **state)
     static float numbers[SAMPLES * SMALL_SAMPLE];
     for (int kind = 0; kind < 4; kind++) {
         td_context *context = td_context_create(NULL);
-        td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = "cpu:0"});
+        td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = test_devices(1)});
         td_shape shape = TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS);
         memset(classes, 0, sizeof classes);
         classes[77] = kind < 3 ? SMALL_CLASSES : 0;
@@ -196,7 +197,7 @@ static void what_is_not_finite_is_named(void **state)
     for (int bad = 1; bad >= 0; bad--) {
         td_context *context = td_context_create(NULL);
         td_model *model = small_model(context, SMALL_MLP, td_sgd(.learning_rate = bad ? 0.01f : 1e30f),
-                                      (td_strategy){.devices = "cpu:0"});
+                                      (td_strategy){.devices = test_devices(1)});
         some[77 * SMALL_SAMPLE + 3] = bad ? NAN : 0;
         td_data *data = td_arrays(SAMPLES, some, TD_SHAPE(SMALL_SAMPLE), .y = y);
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .epochs = 3), TD_NOT_FINITE);

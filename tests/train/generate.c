@@ -12,6 +12,8 @@
 #include <string.h>
 #include <tandem/tandem.h>
 
+#include "support/devices.h"
+
 enum { LETTERS = 3, WINDOW = 8 };
 
 #define LETTERS_RECIPE "{\"format\":\"text\",\"window\":8,\"characters\":[97,98,233]}" /* a b é */
@@ -44,9 +46,10 @@ static td_model *table_model(const float table[LETTERS * LETTERS], td_choice pro
     td_tensor *y = td_embedding(x, LETTERS, LETTERS);
     td_model *model = td_model_create(x, probabilities == TD_YES ? td_softmax(y) : y, .seed = 1);
     set_weight(model, 0, table, LETTERS * LETTERS);
-    assert_int_equal(td_compile(model, .loss = probabilities == TD_YES
-                                                   ? TD_SPARSE_CATEGORICAL_CROSSENTROPY
-                                                   : TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS),
+    assert_int_equal(td_compile(model,
+                                .loss = probabilities == TD_YES ? TD_SPARSE_CATEGORICAL_CROSSENTROPY
+                                                                : TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+                                .strategy = td_mirrored(test_devices(0))),
                      TD_OK);
     return model;
 }
@@ -154,7 +157,9 @@ static td_model *lstm_model(int64_t window, td_choice stateful)
     td_tensor *x = td_input(context, TD_SHAPE(window), .dtype = TD_INT32, .batch_size = stateful == TD_YES ? BATCH : 0);
     td_tensor *y = td_lstm(td_embedding(x, LETTERS, 4), 8, .return_sequences = TD_YES, .stateful = stateful);
     td_model *model = td_model_create(x, td_dense(y, LETTERS + 1), .seed = 2);
-    assert_int_equal(td_compile(model, .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS), TD_OK);
+    assert_int_equal(td_compile(model, .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+                                .strategy = td_mirrored(test_devices(0))),
+                     TD_OK);
     for (int i = 0; i < td_weight_count(model); i++) { /* so that what was seen matters */
         td_weight_info info;
         float values[512];

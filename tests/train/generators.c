@@ -14,6 +14,7 @@
 #include "data/source.h"
 #include "files/npy_file.h"
 #include "files/scratch.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 16 };
@@ -112,7 +113,7 @@ static void test_any_sample(void **state)
 static void test_a_stream_of_known_length(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu:0", "cpu:0,cpu:1"};
+    const char *const devices[] = {test_devices(1), test_devices(2)};
     for (int d = 0; d < 2; d++)
         for (int64_t buffer = 0; buffer < 40; buffer += 13) {
             stream of = {.end = SAMPLES};
@@ -241,7 +242,8 @@ static td_model *model_of_several(td_context *context)
     td_tensor *outputs[] = {td_dense(hidden, 1), td_dense(hidden, SIDE), NULL};
     td_model *model = td_model_create(NULL, NULL, .inputs = TD_TENSORS(image, word), .outputs = outputs, .seed = 5);
     if (model)
-        td_compile(model, .optimizer = td_adam(), .loss = TD_MEAN_SQUARED_ERROR);
+        td_compile(model, .optimizer = td_adam(), .loss = TD_MEAN_SQUARED_ERROR,
+                   .strategy = td_mirrored(test_devices(0)));
     return model;
 }
 
@@ -347,8 +349,8 @@ static void test_evaluated_to_its_end(void **state)
         stream of = {.end = length};
         td_logs made, in_memory;
         td_context *context = td_context_create(NULL);
-        td_model *model =
-            small_model(context, SMALL_CNN, td_adam(), (td_strategy){.devices = kind == 1 ? "cpu:0,cpu:1" : "cpu:0"});
+        td_model *model = small_model(context, SMALL_CNN, td_adam(),
+                                      (td_strategy){.devices = kind == 1 ? test_devices(2) : test_devices(1)});
         td_data *data = unknown(&of, false);
         data = kind == 2 ? td_resize(td_augment(data, .crop = 1), SMALL_HEIGHT, SMALL_WIDTH) : data;
         td_evaluate(model, data, &made, .batch_size = BATCH);
@@ -454,7 +456,7 @@ static void test_a_long_stream(void **state)
     td_context *context = td_context_create(NULL);
     td_tensor *input = td_input(context, shape());
     td_model *model = td_model_create(input, td_dense(td_flatten(input), 1), .seed = 3);
-    assert_int_equal(td_compile(model, .strategy = td_mirrored("cpu:0")), TD_OK);
+    assert_int_equal(td_compile(model, .strategy = td_mirrored(test_devices(1))), TD_OK);
     assert_int_equal(td_predict(model, unknown(&of, false), made, 100000, .batch_size = 37, .samples = &samples),
                      TD_OK);
     assert_int_equal(samples, 100000);

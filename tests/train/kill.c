@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "files/scratch.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 8, EPOCHS = 4, SAVE_FREQ = 3, STEPS = 20 };
@@ -275,27 +276,27 @@ static void kill_often(const setting *s)
 static void one_replica(void **state)
 {
     (void)state;
-    kill_often(&(setting){{"cpu:0", "cpu:0"}, 0, ARRAYS});
+    kill_often(&(setting){{test_devices(1), test_devices(1)}, 0, ARRAYS});
 }
 
 static void two_replicas(void **state)
 {
     (void)state;
-    kill_often(&(setting){{"cpu:0,cpu:1", "cpu:0,cpu:1"}, 0, ARRAYS});
+    kill_often(&(setting){{test_devices(2), test_devices(2)}, 0, ARRAYS});
 }
 
 static void replicas_that_change(void **state)
 {
     (void)state;
-    kill_often(&(setting){{"cpu:0", "cpu:0,cpu:1"}, 2, ARRAYS});
+    kill_often(&(setting){{test_devices(1), test_devices(2)}, 2, ARRAYS});
 }
 
 /* A new process has the stream from its beginning. */
 static void streams(void **state)
 {
     (void)state;
-    kill_often(&(setting){{"cpu:0", "cpu:0"}, 0, STREAM});
-    kill_often(&(setting){{"cpu:0", "cpu:0,cpu:1"}, 2, ENDLESS});
+    kill_often(&(setting){{test_devices(1), test_devices(1)}, 0, STREAM});
+    kill_often(&(setting){{test_devices(1), test_devices(2)}, 2, ENDLESS});
 }
 
 int main(void)

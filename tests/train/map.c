@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "data/refusal.h"
 #include "files/scratch.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 16, EPOCHS = 3 };
@@ -82,16 +83,16 @@ static void test_threads_and_replicas_change_no_bit(void **state)
     int64_t count;
     for (int classes = 0; classes < 2; classes++) {
         maker of = {0};
-        float *first = trained(noisy(arrays(), &of, classes, TD_YES), 1, "cpu:0", TD_YES, &count);
+        float *first = trained(noisy(arrays(), &of, classes, TD_YES), 1, test_devices(1), TD_YES, &count);
         assert_int_equal(atomic_load(&of.calls), EPOCHS * SAMPLES);
         assert_int_equal(atomic_load(&of.trained_on), EPOCHS * SAMPLES);
         assert_int_equal(atomic_load(&of.released), 1);
         for (int threads = 2; threads <= 4; threads++)
             small_expect_same(first,
                               trained(noisy(arrays(), &of, classes, TD_YES), threads,
-                                      threads % 2 ? "cpu:0" : "cpu:0,cpu:1", TD_YES, &count),
+                                      threads % 2 ? test_devices(1) : test_devices(2), TD_YES, &count),
                               count);
-        float *other = trained(noisy(arrays(), &of, classes, TD_NO), 2, "cpu:0", TD_YES, &count);
+        float *other = trained(noisy(arrays(), &of, classes, TD_NO), 2, test_devices(1), TD_YES, &count);
         assert_memory_not_equal(first, other, (size_t)count * sizeof *first);
         free(other);
         free(first);
@@ -126,14 +127,15 @@ static void test_caches_change_no_bit(void **state)
     (void)state;
     static maker plain, before, behind, in_file, on_augmented;
     int64_t count;
-    float *first = trained(noisy(arrays(), &plain, true, TD_NO), 2, "cpu:0", TD_YES, &count);
+    float *first = trained(noisy(arrays(), &plain, true, TD_NO), 2, test_devices(1), TD_YES, &count);
     const char *file = scratch_path("map.cache");
-    small_expect_same(first, trained(noisy(td_cache(arrays()), &before, true, TD_NO), 2, "cpu:0", TD_YES, &count),
-                      count);
-    small_expect_same(first, trained(td_cache(noisy(arrays(), &behind, true, TD_NO)), 2, "cpu:0", TD_YES, &count),
-                      count);
     small_expect_same(
-        first, trained(td_cache(noisy(arrays(), &in_file, true, TD_NO), .file = file), 2, "cpu:0", TD_YES, &count),
+        first, trained(noisy(td_cache(arrays()), &before, true, TD_NO), 2, test_devices(1), TD_YES, &count), count);
+    small_expect_same(
+        first, trained(td_cache(noisy(arrays(), &behind, true, TD_NO)), 2, test_devices(1), TD_YES, &count), count);
+    small_expect_same(
+        first,
+        trained(td_cache(noisy(arrays(), &in_file, true, TD_NO), .file = file), 2, test_devices(1), TD_YES, &count),
         count);
     assert_int_equal(atomic_load(&plain.calls), EPOCHS * SAMPLES);
     assert_int_equal(atomic_load(&before.calls), EPOCHS * SAMPLES);
@@ -141,8 +143,8 @@ static void test_caches_change_no_bit(void **state)
     free(first);
     expect_refusal(td_cache(noisy(arrays(), &behind, true, TD_YES)), "cache first, then augment or map");
     td_data *both = noisy(td_augment(arrays(), .flip = TD_FLIP_BOTH), &on_augmented, true, TD_NO);
-    first = trained(td_data_retain(both), 1, "cpu:0", TD_YES, &count);
-    small_expect_same(first, trained(both, 3, "cpu:0", TD_YES, &count), count);
+    first = trained(td_data_retain(both), 1, test_devices(1), TD_YES, &count);
+    small_expect_same(first, trained(both, 3, test_devices(1), TD_YES, &count), count);
     free(first);
 }
 
@@ -242,8 +244,9 @@ static void test_a_stream_is_mapped(void **state)
         td_evaluate(model, noisy(arrays(), &other, classes, TD_NO), &in_memory);
         assert_string_equal(td_error(context), "");
         assert_true(made.entry[0].value == in_memory.entry[0].value);
-        float *first = trained(noisy(arrays(), &other, classes, TD_YES), 2, "cpu:0", TD_NO, &count);
-        small_expect_same(first, trained(noisy(stream, &of, classes, TD_YES), 3, "cpu:0", TD_NO, &count), count);
+        float *first = trained(noisy(arrays(), &other, classes, TD_YES), 2, test_devices(1), TD_NO, &count);
+        small_expect_same(first, trained(noisy(stream, &of, classes, TD_YES), 3, test_devices(1), TD_NO, &count),
+                          count);
         free(first);
         td_context_free(context);
     }

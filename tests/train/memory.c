@@ -16,6 +16,7 @@
 
 #include "data/folder.h"
 #include "files/tfrecord_file.h"
+#include "support/devices.h"
 #include "support/sanitized.h"
 #include "support/small.h"
 
@@ -116,7 +117,7 @@ static void test_data_larger_than_memory(void **state)
     const folder *in = *state;
     td_context *context = td_context_create(NULL);
     td_model *model = mean_of_pixels(context);
-    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR);
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored(test_devices(0)));
     write_samples(in);
     struct rlimit old, allowed;
     getrlimit(RLIMIT_DATA, &old);

@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "files/scratch.h"
 #include "runtime/runtime_struct.h"
+#include "support/devices.h"
 #include "support/sanitized.h"
 #include "support/small.h"
 
@@ -125,13 +126,13 @@ static void check(small_kind kind, td_strategy strategy)
 static void test_one_device(void **state)
 {
     (void)state;
-    check(SMALL_SYNC, (td_strategy){.devices = "cpu:0"});
+    check(SMALL_SYNC, (td_strategy){.devices = test_devices(1)});
 }
 
 static void test_two_devices(void **state)
 {
     (void)state;
-    check(SMALL_SYNC, (td_strategy){.devices = "cpu:0,cpu:1", .shards = 2});
+    check(SMALL_SYNC, (td_strategy){.devices = test_devices(2), .shards = 2});
 }
 
 /* The runtime goes another way than it has begun. */
@@ -144,7 +145,7 @@ static void test_other_way(void **state)
     setenv("TANDEM_CACHE", scratch_folder, 1);
     for (int i = 0; i < 2; i++) { /* the other way has kernels of its own to ask for */
         td_context *context = td_context_create(NULL);
-        td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = "cpu"});
+        td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = test_devices(0)});
         td_logs logs;
         assert_int_equal(td_train_on_batch(model, ROWS, x, y, &logs), TD_OK);
         td_context_free(context);
@@ -152,7 +153,7 @@ static void test_other_way(void **state)
     }
     other_way = true;
 #endif
-    check(SMALL_MLP, (td_strategy){.devices = "cpu"});
+    check(SMALL_MLP, (td_strategy){.devices = test_devices(0)});
 }
 
 int main(void)

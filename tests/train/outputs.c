@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "files/scratch.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { ROWS = 60, A = 5, B = 3 };
@@ -39,7 +40,8 @@ static td_model *two_by_two(td_context *context, bool losses)
     td_model *model =
         td_model_create(NULL, NULL, .inputs = TD_TENSORS(x, z), .outputs = TD_TENSORS(label, sum), .seed = 4);
     if (losses)
-        td_compile(model, .optimizer = td_adam(.learning_rate = 0.02f), .loss = TD_MEAN_SQUARED_ERROR);
+        td_compile(model, .optimizer = td_adam(.learning_rate = 0.02f), .loss = TD_MEAN_SQUARED_ERROR,
+                   .strategy = td_mirrored(test_devices(0)));
     return model;
 }
 
@@ -78,7 +80,7 @@ static void an_input_that_no_layer_reads(void **state)
     (void)state;
     td_context *context = td_context_create(NULL);
     td_model *model = beside_words(context, false);
-    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR);
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored(test_devices(0)));
     td_logs logs;
     assert_int_equal(td_train_on_batch_lists(model, ROWS, (const float *[]){a, b}, (const float *[]){sums}, &logs),
                      TD_OK);
@@ -95,7 +97,7 @@ static void outputs_of_one_layer_share_a_name(void **state)
     td_tensor *x = td_input(context, TD_SHAPE(A, 1));
     td_tensor *h = td_lstm(x, 2, .return_state = TD_YES), *c = td_layer_output(h, 2);
     td_model *model = td_model_create(x, NULL, .outputs = TD_TENSORS(h, td_layer_output(h, 1), c), .seed = 4);
-    td_compile(model, .loss = TD_MEAN_SQUARED_ERROR);
+    td_compile(model, .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored(test_devices(0)));
     const float *ins[] = {a}, *y[] = {sums, sums, sums};
     float out[3][ROWS * 2], *outs[] = {out[0], out[1], out[2]};
     td_logs logs;

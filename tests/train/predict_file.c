@@ -15,6 +15,7 @@
 
 #include "files/npy_file.h"
 #include "files/scratch.h"
+#include "support/devices.h"
 
 enum { ROWS = 301, IN = 3, FIRST = 4, SECOND = 2 };
 
@@ -53,7 +54,7 @@ static void assert_array(const char *path, const char *name, const float *wanted
 static void several_outputs_go_to_one_npz(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu", "cpu:0,cpu:1"};
+    const char *const devices[] = {test_devices(0), test_devices(2)};
     for (int d = 0; d < 2; d++) {
         td_context *context = td_context_create(NULL);
         td_model *model = two_outputs(context, devices[d]);
@@ -86,7 +87,7 @@ static void the_predictions_are_not_held(void **state)
     td_context *context = td_context_create(NULL);
     td_tensor *input = td_input(context, TD_SHAPE(IN));
     td_model *model = td_model_create(input, td_dense(input, WIDE), .seed = 5);
-    assert_int_equal(td_compile(model, .strategy = td_mirrored("cpu:0")), TD_OK);
+    assert_int_equal(td_compile(model, .strategy = td_mirrored(test_devices(1))), TD_OK);
     const char *path = scratch_path("wide.npy");
     float *some = malloc(8 * WIDE * sizeof *some);
     assert_int_equal(td_predict(model, td_arrays(8, x, TD_SHAPE(IN)), some, 8 * WIDE, .batch_size = 8), TD_OK);
@@ -110,7 +111,7 @@ static void a_full_disk_leaves_the_old_file(void **state)
 {
     (void)state;
     td_context *context = td_context_create(NULL);
-    td_model *model = two_outputs(context, "cpu:0,cpu:1");
+    td_model *model = two_outputs(context, test_devices(2));
     const char *path = scratch_path("kept.npz");
     scratch_write("kept.npz", "old", 3);
     int files = scratch_count();

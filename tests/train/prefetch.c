@@ -14,6 +14,7 @@
 #include <tandem/stages.h>
 
 #include "data/sample_reader.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 16 };
@@ -97,16 +98,16 @@ static float *trained(int threads, const char *devices, td_choice shuffle, int64
 static void test_threads_and_replicas_change_no_bit(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu:0", "cpu:0,cpu:1"};
+    const char *const devices[] = {test_devices(1), test_devices(2)};
     static const int threads[] = {1, 2, 4, 0};
     int64_t count;
     for (td_choice shuffle = TD_YES; shuffle <= TD_NO; shuffle++) {
-        float *first = trained(1, "cpu:0", shuffle, 0, &count);
+        float *first = trained(1, test_devices(1), shuffle, 0, &count);
         for (int d = 0; d < 2; d++)
             for (int t = 0; t < 4; t++)
                 small_expect_same(first, trained(threads[t], devices[d], shuffle, 0, &count), count);
-        small_expect_same(first, trained(2, "cpu:0,cpu:1", shuffle, 1, &count), count);
-        small_expect_same(first, trained(2, "cpu:0", shuffle, 5, &count), count);
+        small_expect_same(first, trained(2, test_devices(2), shuffle, 1, &count), count);
+        small_expect_same(first, trained(2, test_devices(1), shuffle, 5, &count), count);
         free(first);
     }
 }
@@ -155,14 +156,14 @@ static void test_a_failure_belongs_to_its_step(void **state)
     (void)state;
     for (int threads = 1; threads <= 4; threads++) {
         td_context *context = td_context_create(NULL);
-        td_model *model = small_model(context, SMALL_CNN, td_adam(), (td_strategy){.devices = "cpu:0,cpu:1"});
+        td_model *model = small_model(context, SMALL_CNN, td_adam(), (td_strategy){.devices = test_devices(2)});
         made_source made;
         td_data *data = made_data(&made);
         made.bad = 5 * BATCH + 2;
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .shuffle = TD_NO, .input_threads = threads),
                          TD_BAD_FILE);
         assert_non_null(strstr(td_error(context), "sample 82 is bad"));
-        assert_int_equal(model->iteration, 5);
+        assert_int_equal(model->state->iteration, 5);
         td_context_free(context);
     }
     td_context *context = td_context_create(NULL);
@@ -201,7 +202,7 @@ static void test_waiting_is_told(void **state)
 {
     (void)state;
     td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = "cpu:0"});
+    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = test_devices(1)});
     made_source made;
     for (int threads = 1; threads <= 2; threads++) {
         td_data *data = made_data(&made);

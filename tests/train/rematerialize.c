@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { ROWS = 20 };
@@ -60,16 +61,16 @@ static void check_same_bits(td_strategy strategy)
 static void the_bits_are_the_same(void **state)
 {
     (void)state;
-    check_same_bits((td_strategy){.devices = "cpu:0"});
-    check_same_bits((td_strategy){.devices = "cpu:0,cpu:1"});
-    check_same_bits((td_strategy){.devices = "cpu:0,cpu:1", .shards = 4});
+    check_same_bits((td_strategy){.devices = test_devices(1)});
+    check_same_bits((td_strategy){.devices = test_devices(2)});
+    check_same_bits((td_strategy){.devices = test_devices(2), .shards = 4});
 }
 
 /* Megabytes of activations, as explained. */
 static double activations(td_choice rematerialize)
 {
     td_context *context = td_context_create(NULL);
-    td_model *model = residual(context, (td_strategy){.devices = "cpu:0"}, rematerialize);
+    td_model *model = residual(context, (td_strategy){.devices = test_devices(1)}, rematerialize);
     FILE *file = tmpfile();
     assert_non_null(file);
     assert_int_equal(td_explain(model, file, .batch_size = 256), TD_OK);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 43 };
@@ -19,7 +20,7 @@ static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
 typedef struct setting {
     const char *devices;
     int shards;
-    bool apart;
+    bool separate;
     int64_t batch;
     td_optimizer optimizer;
     small_kind kind;
@@ -32,8 +33,8 @@ static float *train(const setting *s, int64_t *count, td_logs *logs)
     td_model *model =
         small_model(context, s->kind, s->optimizer, (td_strategy){.devices = s->devices, .shards = s->shards});
     assert_string_equal(td_error(context), "");
-    model->separate_replicas = s->apart;
-    model->precision = s->precision;
+    model->compiled.separate_replicas = s->separate;
+    model->compiled.precision = s->precision;
     td_epoch last = {0};
     td_data *data = td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
     td_fit(model, data, .epochs = 2, .batch_size = s->batch, .seed = 5, .last = &last);
@@ -63,27 +64,27 @@ static void expect_same(const setting *s, const setting *other, double tolerance
 static void expect_same_as_one(setting s, const char *devices, double tolerance)
 {
     setting alone = s;
-    alone.devices = "cpu:0";
-    alone.apart = true;
+    alone.devices = test_devices(1);
+    alone.separate = true;
     s.devices = devices;
     expect_same(&s, &alone, tolerance);
 }
 
-static const char *const LISTS[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4"};
+static const int REPLICAS[] = {2, 3, 5};
 
-static void check_kind(small_kind kind, bool apart)
+static void check_kind(small_kind kind, bool separate)
 {
     const int64_t batches[] = {1, 3, 14, 21, 43, 64}; /* 43 = 3 * 14 + 1 = 2 * 21 + 1 */
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
-        for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++)
+        for (size_t l = 0; l < sizeof REPLICAS / sizeof *REPLICAS; l++)
             expect_same_as_one((setting){.kind = kind,
-                                         .apart = apart,
+                                         .separate = separate,
                                          .batch = batches[b],
                                          .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f)},
-                               LISTS[l], 3e-6);
+                               test_devices(REPLICAS[l]), 3e-6);
 }
 
-static void test_mlp_apart(void **state)
+static void test_mlp_separately(void **state)
 {
     (void)state;
     check_kind(SMALL_MLP, true);
@@ -95,7 +96,7 @@ static void test_mlp_as_one(void **state)
     check_kind(SMALL_MLP, false);
 }
 
-static void test_cnn_apart(void **state)
+static void test_cnn_separately(void **state)
 {
     (void)state;
     check_kind(SMALL_CNN, true);
@@ -110,11 +111,11 @@ static void test_bfloat16(void **state)
     const int64_t batches[] = {1, 14, 43};
     for (size_t i = 0; i < 12; i++)
         expect_same_as_one((setting){.kind = kinds[i % 2],
-                                     .apart = i >= 6,
+                                     .separate = i >= 6,
                                      .batch = batches[i / 2 % 3],
                                      .precision = TD_PRECISION_BFLOAT16,
                                      .optimizer = td_sgd(.learning_rate = 0.05f)},
-                           LISTS[0], 1.0 / 256);
+                           test_devices(REPLICAS[0]), 1.0 / 256);
 }
 
 static void test_dropout(void **state)
@@ -130,20 +131,20 @@ static void test_synchronized_batch_norm(void **state)
     const int64_t batches[] = {14, 21, 43};
     for (size_t b = 0; b < 3; b++)
         for (size_t l = 0; l < 3; l++)
-            for (int apart = 0; apart < 2; apart++)
+            for (int separate = 0; separate < 2; separate++)
                 expect_same_as_one((setting){.kind = SMALL_SYNC,
-                                             .apart = apart == 1,
+                                             .separate = separate == 1,
                                              .batch = batches[b],
                                              .optimizer = td_sgd(.learning_rate = 0.02f)},
-                                   LISTS[l], 1e-5);
+                                   test_devices(REPLICAS[l]), 1e-5);
 }
 
-/* Replicas with batch statistics of their own are computed as one, several to a core; apart each is a part. */
+/* Replicas with batch statistics of their own are computed as one, several to a core; kept separate, each is a shard.
+ */
 static void test_batch_norm_per_replica(void **state)
 {
     (void)state;
-    const char *const lists[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3",
-                                 "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4,cpu:5,cpu:6,cpu:7"};
+    const char *const lists[] = {test_devices(2), test_devices(3), test_devices(4), test_devices(8)};
     const small_kind kinds[] = {SMALL_NORM, SMALL_MIXED, SMALL_DENSE};
     const int64_t batches[] = {14, 21, 43};
     for (size_t i = 0; i < 4 * 3 * 3; i++) {
@@ -151,17 +152,16 @@ static void test_batch_norm_per_replica(void **state)
                      .devices = lists[i % 4],
                      .batch = batches[i / 12],
                      .optimizer = td_sgd(.learning_rate = 0.02f)};
-        setting apart = s;
-        apart.apart = true;
-        expect_same(&s, &apart, 1e-5);
+        setting separate = s;
+        separate.separate = true;
+        expect_same(&s, &separate, 1e-5);
     }
 }
 
 static void test_shards_give_the_same_bits(void **state)
 {
     (void)state;
-    const char *const lists[] = {"cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2,cpu:3",
-                                 "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4,cpu:5,cpu:6,cpu:7"};
+    const char *const lists[] = {test_devices(1), test_devices(2), test_devices(4), test_devices(8)};
     for (int kind = 0; kind < SMALL_KINDS; kind++)
         for (int64_t batch = 5; batch <= 17; batch += 6) {
             int64_t count;
@@ -201,20 +201,21 @@ static void test_common_arguments(void **state)
     const int64_t batches[] = {3, 14, 43};
     for (int i = 0; i < COMMON; i++)
         for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
-            for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++)
-                for (int apart = 0; apart < 2; apart++)
+            for (size_t l = 0; l < sizeof REPLICAS / sizeof *REPLICAS; l++)
+                for (int separate = 0; separate < 2; separate++)
                     expect_same_as_one(
-                        (setting){.kind = SMALL_MLP, .apart = apart == 1, .batch = batches[b], .optimizer = common[i]},
-                        LISTS[l], 1e-5);
+                        (setting){
+                            .kind = SMALL_MLP, .separate = separate == 1, .batch = batches[b], .optimizer = common[i]},
+                        test_devices(REPLICAS[l]), 1e-5);
 }
 
 static void test_common_arguments_give_the_same_bits(void **state)
 {
     (void)state;
-    const char *const lists[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2,cpu:3"};
+    const char *const lists[] = {test_devices(2), test_devices(4)};
     for (int i = 0; i < COMMON; i++) {
         int64_t count;
-        setting s = {.kind = SMALL_CNN, .shards = 4, .batch = 11, .optimizer = common[i], .devices = "cpu:0"};
+        setting s = {.kind = SMALL_CNN, .shards = 4, .batch = 11, .optimizer = common[i], .devices = test_devices(1)};
         float *one = train(&s, &count, NULL);
         for (int l = 0; l < 2; l++) {
             s.devices = lists[l];
@@ -232,7 +233,7 @@ static void test_same_bits_again(void **state)
     (void)state;
     for (int kind = 0; kind < SMALL_KINDS; kind++) {
         int64_t count;
-        setting s = {.kind = (small_kind)kind, .devices = "cpu:0,cpu:1", .batch = 16, .optimizer = td_adam()};
+        setting s = {.kind = (small_kind)kind, .devices = test_devices(2), .batch = 16, .optimizer = td_adam()};
         float *first = train(&s, &count, NULL), *second = train(&s, &count, NULL);
         assert_memory_equal(first, second, (size_t)count * sizeof *first);
         free(first);
@@ -250,7 +251,7 @@ static void test_moving_statistics_per_replica(void **state)
     td_tensor *in = td_input(context, TD_SHAPE(1));
     td_tensor *out = td_dense(td_batch_normalization(in, .momentum = TD_SET(0.5f)), 1);
     td_model *model = td_model_create(in, out, .seed = 1);
-    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored("cpu:0,cpu:1"));
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored(test_devices(2)));
     td_train_on_batch(model, ROWS, rows, targets, NULL);
     assert_string_equal(td_error(context), "");
     float mean, variance;
@@ -262,7 +263,7 @@ static void test_moving_statistics_per_replica(void **state)
     td_context_free(context);
 }
 
-/* A synchronized layer of a model whose replicas are otherwise apart takes its statistics from all of them. */
+/* A synchronized layer of a model whose replicas are otherwise separate takes its statistics from all of them. */
 static void test_synchronized_beside_per_replica(void **state)
 {
     (void)state;
@@ -272,7 +273,7 @@ static void test_synchronized_beside_per_replica(void **state)
     td_tensor *together = td_batch_normalization(in, .momentum = TD_SET(0.5f), .synchronized = TD_YES);
     td_tensor *out = td_dense(td_batch_normalization(together, .momentum = TD_SET(0.5f)), 1);
     td_model *model = td_model_create(in, out, .seed = 1);
-    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored("cpu:0,cpu:1"));
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored(test_devices(2)));
     td_train_on_batch(model, 4, rows, targets, NULL);
     assert_string_equal(td_error(context), "");
     td_get_weight(model, 2, &mean, 1);
@@ -289,9 +290,9 @@ int main(void)
 {
     small_data(SAMPLES, x, y);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp_apart),
+        cmocka_unit_test(test_mlp_separately),
         cmocka_unit_test(test_mlp_as_one),
-        cmocka_unit_test(test_cnn_apart),
+        cmocka_unit_test(test_cnn_separately),
         cmocka_unit_test(test_bfloat16),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_synchronized_batch_norm),

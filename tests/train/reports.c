@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "files/scratch.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { ROWS = 12 };
@@ -60,7 +61,7 @@ static void a_plan_is_explained(void **state)
         "global batch 16", "an epoch: one run of all its steps", "matmul", "MFLOP", "weights ", NULL};
     static const char *const chunks[] = {"an epoch: 40 steps a run", NULL};
     td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = "cpu:0"});
+    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = test_devices(1)});
     expect_in(printed(explain, model, TD_OK), parts);
     assert_int_equal(td_compile(model, .steps_per_execution = 40), TD_OK);
     expect_in(printed(explain, model, TD_OK), chunks);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { BATCH = 6, TIME = 4, FEATURES = 3, BATCHES = 5, SAMPLES = BATCH * BATCHES, UNITS = 20 };
@@ -113,13 +114,14 @@ static void fit(td_model *model, int64_t batch)
 }
 
 /* Trained on one device: the weights, and predictions that go on from the last batch's states. */
-static void expect_the_same(td_strategy strategy, bool apart, double tolerance)
+static void expect_the_same(td_strategy strategy, bool separate, double tolerance)
 {
     int64_t count;
     float p[BATCH], q[BATCH];
     td_context *context = context_create();
-    td_model *one = forecaster(context, (td_strategy){.devices = "cpu:0"}), *many = forecaster(context, strategy);
-    many->separate_replicas = apart;
+    td_model *one = forecaster(context, (td_strategy){.devices = test_devices(1)}),
+             *many = forecaster(context, strategy);
+    many->compiled.separate_replicas = separate;
     fit(one, BATCH);
     fit(many, 0);
     float *a = small_weights(one, &count), *b = small_weights(many, &count);
@@ -135,10 +137,10 @@ static void expect_the_same(td_strategy strategy, bool apart, double tolerance)
 static void each_part_has_its_rows(void **state)
 {
     (void)state;
-    expect_the_same((td_strategy){.devices = "cpu:0,cpu:1"}, false, 3e-6);
-    expect_the_same((td_strategy){.devices = "cpu:0,cpu:1"}, true, 3e-6);
-    expect_the_same((td_strategy){.devices = "cpu:0,cpu:1,cpu:2,cpu:3"}, true, 3e-6);
-    expect_the_same((td_strategy){.devices = "cpu:0,cpu:1", .shards = 4}, false, 3e-6);
+    expect_the_same((td_strategy){.devices = test_devices(2)}, false, 3e-6);
+    expect_the_same((td_strategy){.devices = test_devices(2)}, true, 3e-6);
+    expect_the_same((td_strategy){.devices = test_devices(4)}, true, 3e-6);
+    expect_the_same((td_strategy){.devices = test_devices(2), .shards = 4}, false, 3e-6);
 }
 
 static void files_hold_no_states(void **state)
@@ -154,7 +156,7 @@ static void files_hold_no_states(void **state)
     assert_non_null(copy);
     ask(copy, loaded);
     assert_memory_equal(fresh, loaded, sizeof fresh);
-    assert_int_equal(copy->inputs[0]->batch, BATCH);
+    assert_int_equal(copy->architecture->inputs[0]->batch, BATCH);
     unlink(path);
     td_context_free(context);
 }

@@ -13,6 +13,7 @@
 
 #include "base/machine.h"
 #include "files/scratch.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 4096, BATCH = 1024, NEVER = 1 << 30 };
@@ -142,7 +143,8 @@ static td_model *model_with_normalization(td_context *context)
     td_tensor *input = td_input(context, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS));
     td_tensor *output = td_dense(td_flatten(td_normalization(input)), SMALL_CLASSES);
     td_model *model = td_model_create(input, output, .seed = 12);
-    assert_int_equal(td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS),
+    assert_int_equal(td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+                                .strategy = td_mirrored(test_devices(0))),
                      TD_OK);
     return model;
 }

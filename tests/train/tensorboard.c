@@ -15,6 +15,7 @@
 #include <tandem/tandem.h>
 
 #include "files/tfrecord_file.h"
+#include "support/devices.h"
 #include "support/remove_folder.h"
 #include "support/small.h"
 
@@ -69,7 +70,7 @@ static float *train(td_callback *callback, int64_t *count, char **said)
     size_t size;
     FILE *progress = open_memstream(said, &size);
     td_context *context = td_context_create(&(td_context_options){.log = log_line, .log_user = &progress});
-    td_model *model = small_model(context, SMALL_MIXED, td_adam(), td_mirrored("cpu:0,cpu:1"));
+    td_model *model = small_model(context, SMALL_MIXED, td_adam(), td_mirrored(test_devices(2)));
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
     assert_int_equal(td_fit(model, data, .epochs = 2, .batch_size = 16, .seed = 3, .progress = progress,
                             .callbacks = callback ? TD_CALLBACKS(callback) : NULL),
@@ -133,7 +134,7 @@ static void wrong_arguments_are_refused(void **state)
 {
     (void)state;
     td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, SMALL_MLP, td_adam(), td_mirrored("cpu"));
+    td_model *model = small_model(context, SMALL_MLP, td_adam(), td_mirrored(test_devices(0)));
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
     assert_int_equal(td_fit(model, data, .callbacks = TD_CALLBACKS(td_tensorboard(folder, .update_freq = -1))),
                      TD_INVALID_ARGUMENT);

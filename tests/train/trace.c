@@ -13,6 +13,7 @@
 #include <tandem/tandem.h>
 
 #include "files/scratch.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { ROWS = 64, STEPS = 4 };
@@ -29,7 +30,7 @@ static int prepare(void **state)
 static float *train(const char *path, int64_t events, int64_t *count)
 {
     td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, SMALL_MIXED, td_adam(), td_mirrored("cpu:0,cpu:1", .shards = 2));
+    td_model *model = small_model(context, SMALL_MIXED, td_adam(), td_mirrored(test_devices(2), .shards = 2));
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
     if (path)
         assert_int_equal(td_trace_begin(context, events), TD_OK);
@@ -92,6 +93,15 @@ static void assert_thread(const json_t *events, const char *name)
     fail_msg("there is no thread %s", name);
 }
 
+/* The first thread of each replica is named after its device. */
+static void assert_replica_thread(json_t *events, int replica)
+{
+    char name[64];
+    const char *type = test_devices(0);
+    snprintf(name, sizeof name, "%s:%d replica %d lane 0", type, replica, replica);
+    assert_thread(events, name);
+}
+
 static void threads_and_ops_have_names(void **state)
 {
     (void)state;
@@ -102,8 +112,8 @@ static void threads_and_ops_have_names(void **state)
     json_t *events = events_of(path, &lost);
     assert_int_equal(lost, 0);
     assert_thread(events, "td_fit");
-    assert_thread(events, "cpu:0 replica 0 thread 0");
-    assert_thread(events, "cpu:1 replica 1 lane 0");
+    assert_replica_thread(events, 0);
+    assert_replica_thread(events, 1);
     /* Trained twice STEPS steps, validated as often. */
     assert_int_equal(count_of(events, "step", "step", 1), 4 * STEPS);
     assert_int_equal(count_of(events, "epoch", "host", 0), 2);

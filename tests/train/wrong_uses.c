@@ -13,6 +13,7 @@
 #include <tandem/tandem.h>
 
 #include "files/scratch.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 32 };
@@ -26,7 +27,7 @@ static int set_up(void **state)
     (void)state;
     small_data(SAMPLES, x, y);
     context = td_context_create(NULL);
-    model = small_model(context, SMALL_MLP, td_adam(), td_mirrored("cpu:0"));
+    model = small_model(context, SMALL_MLP, td_adam(), td_mirrored(test_devices(1)));
     return model ? 0 : -1;
 }
 
@@ -311,7 +312,7 @@ static td_status call(void *user, td_training *training, const td_logs *logs)
 
 static float *trained(int what, int64_t *count)
 {
-    td_model *fresh = small_model(context, SMALL_MLP, td_adam(), td_mirrored("cpu:0"));
+    td_model *fresh = small_model(context, SMALL_MLP, td_adam(), td_mirrored(test_devices(1)));
     td_callback *callback = td_callback_create(&(td_callback_functions){.batch_end = call}, &what);
     assert_int_equal(
         td_fit(fresh, samples(), .batch_size = 8, .epochs = 2, .callbacks = TD_CALLBACKS(what < ALL ? callback : NULL)),

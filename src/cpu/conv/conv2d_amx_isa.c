@@ -1,17 +1,18 @@
 /* conv2d_amx_isa.c - convolutions of bfloat16 values, and the gradients of their inputs, by AMX.
  *
- * The images that are read lie end to end in one line of pixels, with zeros between rows and images: place (i, j) of
- * the filter sees the line moved by so many pixels, and 16 neighbours are a tile. With strides there is a line for each
- * phase, of every second pixel, say. Of a stretch of the line each 32 channels are packed apart, so that a tile is a
- * kilobyte in one piece; images that a filter of one place sees as they are stay where they lie. The filter is rounded
- * and packed once a call, in pairs of channels as AMX wants the other factor. Sums stay in tiles over all places and
- * channels, so that their bits do not depend on the share.
+ * The images that are read lie end to end in one line of pixels, with zeros between rows and between images. Place (i,
+ * j) of the filter reads the line shifted by a fixed number of pixels, and a tile is 16 neighbouring pixels. With
+ * strides there is one line for each phase, for example of every second pixel. A stretch of the line is packed 32
+ * channels at a time, so that a tile is one contiguous kilobyte; images that a 1x1 filter reads unchanged stay where
+ * they lie. The filter is rounded and packed once a call, in pairs of channels, as AMX wants its second factor. Sums
+ * stay in tiles over all places and channels, so that their bits do not depend on the share of a thread. Large results
+ * bypass the caches.
  *
- * The gradient of an input is the convolution of dy with the filter turned round, its sides swapped; where a filter of
- * one place has strides, its pixels are set apart.
+ * The gradient of an input is the convolution of dy with the filter turned about and its sides swapped. Where a 1x1
+ * filter has strides, its pixels are spread apart.
  *
- * Zeros around an image are multiplied like its pixels: by an infinite weight they give NaN, where the definition takes
- * no notice of them. */
+ * Limit: zeros around an image are multiplied like its pixels, so that an infinite weight gives NaN there, where the
+ * definition ignores them. */
 #include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
 
@@ -21,46 +22,46 @@
 #include "cpu/conv/pair_products_isa.h"
 
 enum {
-    SIDE = 16,            /* rows of a tile, and floats of one */
+    SIDE = 16,            /* rows of a tile, and floats in a row */
     DEPTH = 32,           /* bfloat16s in a row of a tile */
     TILE = SIDE * DEPTH,  /* bfloat16s */
-    WIDE = 2 * SIDE,      /* pixels, and channels that are made, that are multiplied at a time */
-    GROUP = 256,          /* channels that are made whose filters are packed at a time */
-    ROOM = 1 << 15,       /* bfloat16s of x and y that are gone through at a time */
-    LEAST_TIMES_HALO = 4, /* pixels that are made at a time, over those that are packed anew for the next */
-    KEPT = 1 << 20,       /* bytes of y that L2 still has when the next op reads them */
+    WIDE = 2 * SIDE,      /* pixels, and filters, that are multiplied at a time */
+    GROUP = 256,          /* filters that are packed at a time */
+    ROOM = 1 << 15,       /* bfloat16s of x and y that are worked on at a time */
+    LEAST_TIMES_HALO = 4, /* least ratio of the pixels of a chunk to those that the next chunk packs again */
+    KEPT = 1 << 20,       /* bytes of y that are still in L2 when the next op reads them */
 };
 
-/* One axis: of pixel o place i of the filter sees pixel o * stride + i * dilation - before. */
+/* One axis: for pixel o, place i of the filter reads pixel o * stride + i * dilation - before. */
 typedef struct axis {
     int64_t in, out, places, before, stride, dilation;
-    int64_t phases, halo; /* lines; pixels of one behind those that the first place sees */
+    int64_t phases, halo; /* lines; pixels of a line behind those that the first place reads */
     int64_t extent;       /* pixels of a row, or rows of an image, in the line */
 } axis;
 
-/* x [samples, h, w, c] -> y [samples, oh, ow, f]; or from dy to dx, which then have these names. */
+/* x [samples, h, w, c] -> y [samples, oh, ow, f]. Going back, `x` is dy and `y` is dx. */
 typedef struct conv {
     axis h, w;
     int64_t first, samples, c, f;
-    int64_t apart_h, apart_w;    /* pixels of y from one that is made to the next */
-    int64_t pixels, chunk, halo; /* of the line; made at a time; seen behind those */
+    int64_t apart_h, apart_w;    /* rows and columns of y from one pixel that is made to the next */
+    int64_t pixels, chunk, halo; /* pixels of the line; those made at a time; those read behind them */
     int64_t seen;                /* pixels packed of each phase */
-    bool back;                   /* the filter is turned, and makes its third axis */
-    bool direct;                 /* x is that line, without anything between */
-    bool streams;                /* y goes past the caches, which would first read what is there */
+    bool back;                   /* the filter is turned about, and its third axis is made */
+    bool direct;                 /* x is the line as it lies: nothing stands between its pixels */
+    bool streams;                /* y bypasses the caches, which would first read what is there */
 } conv;
 
 typedef struct packed {
     const tdi_bfloat16 **from; /* [seen] */
-    tdi_bfloat16 **to;         /* [chunk], NULL: not of y */
-    int64_t *moved;            /* [places] from a pixel to what each place sees */
+    tdi_bfloat16 **to;         /* [chunk]; NULL: no pixel of y */
+    int64_t *moved;            /* [places]: bfloat16s from a pixel to what each place reads */
     tdi_bfloat16 *zeros, *x, *filter;
     float *sums;
 } packed;
 
 /* ---- shapes ---- */
 
-/* Zeros at the end of a row serve as those before the next one. */
+/* Zeros at the end of a row also serve as those before the next row. */
 static int64_t shared_zeros(const axis *a)
 {
     int64_t shared = a->halo;
@@ -86,13 +87,13 @@ static void set_chunks(conv *v)
 {
     v->pixels = v->samples * v->h.extent * v->w.extent;
     v->halo = v->h.halo * v->w.extent + v->w.halo;
-    int64_t filter = v->h.places * v->w.places * v->c * v->f; /* is read once for each chunk */
+    int64_t filter = v->h.places * v->w.places * v->c * v->f; /* each chunk reads it once */
     int64_t fits = tdi_most(tdi_most(ROOM, filter) / (v->c + v->f), LEAST_TIMES_HALO * v->halo);
     v->chunk = tdi_least(tdi_rounded_up(tdi_most(fits, 1), WIDE), tdi_rounded_up(v->pixels, WIDE));
     v->streams = v->samples * v->h.out * v->w.out * v->f * (int64_t)sizeof(tdi_bfloat16) > KEPT;
     v->direct = v->h.places == 1 && v->w.places == 1 && v->h.stride == 1 && v->w.stride == 1 && v->h.before == 0 &&
                 v->w.before == 0 && v->h.in == v->h.out && v->w.in == v->w.out;
-    /* Odd: 32 channels and the next 32 are in other sets of the cache. */
+    /* An odd number, so that 32 channels and the next 32 fall into different cache sets. */
     v->seen = v->direct ? WIDE : (v->chunk + v->halo) | 1;
 }
 
@@ -115,7 +116,8 @@ static conv forward_of(const tdi_call *call)
     return v;
 }
 
-/* Of the gradient: with strides the filter has one place, and only every so-and-so-many pixel of dx is made. */
+/* Describes the gradient of the input. With strides the filter has one place, and only every stride-th pixel of dx is
+ * made. */
 static conv back_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -144,7 +146,7 @@ static int64_t places_of(const conv *v)
 
 /* ---- packing x ---- */
 
-/* The line's pixels [first, first + seen) of a phase, where they lie in x; outside of it, zeros. */
+/* Finds the line's pixels [first, first + seen) of a phase in x; outside of it they are zeros. */
 static void find_seen(const conv *v, int64_t first, int64_t phase_h, int64_t phase_w, const tdi_bfloat16 *x,
                       const packed *p)
 {
@@ -177,7 +179,7 @@ static void pack_x(const conv *v, int64_t first, const tdi_bfloat16 *x, const pa
         }
 }
 
-/* In bfloat16s, within what is packed. */
+/* Finds v's `moved` within what is packed. */
 static void find_moved(const conv *v, int64_t *moved)
 {
     for (int64_t i = 0; i < v->h.places; i++)
@@ -189,7 +191,7 @@ static void find_moved(const conv *v, int64_t *moved)
         }
 }
 
-/* Where the line's pixels [first, first + chunk) go. */
+/* Finds where the line's pixels [first, first + chunk) go in y. */
 static void find_made(const conv *v, int64_t first, const tdi_value *value, const packed *p)
 {
     int64_t row = first / v->w.extent, column = first % v->w.extent;
@@ -206,15 +208,15 @@ static void find_made(const conv *v, int64_t first, const tdi_value *value, cons
 
 /* ---- packing the filter ---- */
 
-/* [f / WIDE] blocks of what makes WIDE channels: [places][c / DEPTH][2] tiles of SIDE channels, their rows pairs of c.
- */
+/* The packed filter is [f / WIDE] blocks, each of which makes WIDE channels: [places][c / DEPTH][2] tiles of SIDE
+ * channels, whose rows are pairs of c. */
 static tdi_bfloat16 *block_of(const conv *v, const packed *p, int64_t f)
 {
     int64_t kept = v->chunk < v->pixels ? f : f % GROUP;
     return p->filter + kept * places_of(v) * v->c;
 }
 
-/* filter [places][c][f], `count` of f from `begin` on. */
+/* Packs `count` filters from `begin` on of filter [places][c][f]. */
 static void pack_forward(const conv *v, const float *filter, int64_t begin, int64_t count, tdi_bfloat16 *to)
 {
     int64_t depth = places_of(v) * v->c;
@@ -228,7 +230,7 @@ static void pack_forward(const conv *v, const float *filter, int64_t begin, int6
     }
 }
 
-/* filter [places, the last one first][f][c]: x and y have changed places. */
+/* The same going back: filter [places][f][c], the last place first. */
 static void pack_back(const conv *v, const float *filter, int64_t begin, int64_t count, tdi_bfloat16 *to)
 {
     int64_t places = places_of(v);
@@ -245,11 +247,11 @@ static void pack_back(const conv *v, const float *filter, int64_t begin, int64_t
 
 typedef struct product {
     int64_t places, blocks;
-    int64_t row, apart; /* of x: bytes from a pixel to the next; bfloat16s from DEPTH channels to the next */
+    int64_t row, apart; /* x: bytes from pixel to pixel; bfloat16s from DEPTH channels to the next */
     const int64_t *moved;
 } product;
 
-/* WIDE pixels of x by a block of the filter: [WIDE][WIDE] sums. */
+/* Multiplies WIDE pixels of x by a block of the filter: [WIDE][WIDE] sums. */
 __attribute__((target("amx-tile,amx-bf16"))) static void multiply(const product *m, const tdi_bfloat16 *x,
                                                                   const tdi_bfloat16 *filter, float *sums)
 {
@@ -278,15 +280,14 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply(const product 
     _tile_stored(3, sums + SIDE * WIDE + SIDE, ROW);
 }
 
-/* WIDE channels of WIDE pixels, rounded to where they belong. */
-__attribute__((target("avx512bf16"))) TDI_INLINE void put_all(bool streams, const float *sums, const float *bias,
-                                                              tdi_bfloat16 *const *to, int64_t f)
+/* Rounds WIDE channels of WIDE pixels, and stores them where they belong. */
+TDI_INLINE void put_all(bool streams, const float *sums, const float *bias, tdi_bfloat16 *const *to, int64_t f)
 {
     __m512 low = bias ? _mm512_loadu_ps(bias) : _mm512_setzero_ps();
     __m512 high = bias ? _mm512_loadu_ps(bias + SIDE) : _mm512_setzero_ps();
     for (int64_t i = 0; i < WIDE; i++, sums += WIDE) {
-        __m512 second = _mm512_add_ps(_mm512_loadu_ps(sums + SIDE), high);
-        __m512i row = (__m512i)_mm512_cvtne2ps_pbh(second, _mm512_add_ps(_mm512_loadu_ps(sums), low));
+        __m512i row = tdi_narrowed_two(_mm512_add_ps(_mm512_loadu_ps(sums), low),
+                                       _mm512_add_ps(_mm512_loadu_ps(sums + SIDE), high));
         if (to[i] && streams)
             _mm512_stream_si512((__m512i *)(void *)(to[i] + f), row);
         else if (to[i])
@@ -294,8 +295,7 @@ __attribute__((target("avx512bf16"))) TDI_INLINE void put_all(bool streams, cons
     }
 }
 
-__attribute__((target("avx512bf16"))) static void put(bool streams, const float *sums, const float *bias,
-                                                      tdi_bfloat16 *const *to, int64_t f)
+static void put(bool streams, const float *sums, const float *bias, tdi_bfloat16 *const *to, int64_t f)
 {
     if (streams)
         put_all(true, sums, bias, to, f);
@@ -303,7 +303,7 @@ __attribute__((target("avx512bf16"))) static void put(bool streams, const float 
         put_all(false, sums, bias, to, f);
 }
 
-/* Channels [f, f + WIDE) of WIDE pixels. */
+/* Makes channels [f, f + WIDE) of WIDE pixels. */
 static void make_square(const conv *v, const tdi_call *call, const product *m, const tdi_bfloat16 *x, int64_t f,
                         tdi_bfloat16 *const *to, const packed *p)
 {
@@ -315,8 +315,8 @@ static void make_square(const conv *v, const tdi_call *call, const product *m, c
     put(v->streams, p->sums, bias && activation == TD_LINEAR ? bias + f : NULL, to, f);
 }
 
-/* The chunk's first `count` pixels, from where they were packed, or from `x`, where they lie; those that do not fill
- * their tiles are packed in any case. */
+/* Makes the chunk's first `count` pixels, read from `x` in place or from where they are packed; those that do not fill
+ * a tile are always packed. */
 static void make_channels(const conv *v, const tdi_call *call, const tdi_bfloat16 *x, int64_t f, int64_t count,
                           const packed *p)
 {
@@ -347,7 +347,7 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, const
 
 /* ---- the kernels ---- */
 
-/* In scratch, NULL: none is there yet. Returns its size. */
+/* Lays the scratch out and returns its size; `scratch` NULL: the size alone is wanted. */
 static size_t lay_out(const conv *v, char *scratch, packed *p)
 {
     char *from, *to, *moved, *zeros, *x, *filter, *sums;
@@ -376,14 +376,14 @@ static void run(conv *v, const tdi_call *call)
     lay_out(v, call->scratch, &p);
     memset(p.zeros, 0, (size_t)v->c * sizeof *p.zeros);
     find_moved(v, p.moved);
-    tdi_tiles_begin();
+    tdi_amx_begin();
     for (int64_t first = 0; first < v->pixels; first += v->chunk)
         make_chunk(v, call, first, &p);
-    _mm_sfence(); /* other lanes see what was streamed */
-    tdi_tiles_end();
+    _mm_sfence(); /* makes what was streamed visible to other threads */
+    tdi_amx_end();
 }
 
-/* Images smaller than what a place sees around: most of the line would be made in vain. */
+/* Whether images are smaller than the zeros around them: most of the line would be made in vain. */
 static bool is_wasteful(conv v)
 {
     return v.h.extent * v.w.extent > 2 * v.h.out * v.w.out;
@@ -393,7 +393,7 @@ static const char *declines(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *filter = &call->in[1].shape;
-    if (!tdi_tiles_work())
+    if (!tdi_amx_works())
         return "no AMX";
     if (call->in[0].dtype != TD_BFLOAT16 || call->in[1].dtype != TD_FLOAT32)
         return "other than bfloat16 by a float32 filter";
@@ -423,7 +423,7 @@ static void conv2d_run(const tdi_call *call)
     run(&v, call);
 }
 
-/* oneDNN's are about as fast where few channels are made. */
+/* With few filters oneDNN is about as fast. */
 static tdi_confidence conv2d_confidence(const tdi_call *call)
 {
     enum { MANY = 256 };
@@ -479,19 +479,19 @@ static const char *declines(const tdi_call *call)
 
 #endif
 
-const tdi_kernel TDI_ISA_NAME(tdi_cpu_tiles_conv2d) = {.name = TDI_ISA_TEXT " conv2d by tiles",
-                                                       .op = &tdi_op_conv2d,
-                                                       .takes = TDI_TAKES_BFLOAT16,
-                                                       .splits = TDI_CAN_ROWS,
-                                                       .declines = forward_declines,
-                                                       .confidence = conv2d_confidence,
-                                                       .prepare = conv2d_prepare,
-                                                       .run = conv2d_run};
+const tdi_kernel TDI_ISA_NAME(tdi_cpu_amx_conv2d) = {.name = TDI_ISA_TEXT " conv2d by tiles",
+                                                     .op = &tdi_op_conv2d,
+                                                     .takes = TDI_TAKES_BFLOAT16,
+                                                     .splits = TDI_CAN_ROWS,
+                                                     .declines = forward_declines,
+                                                     .confidence = conv2d_confidence,
+                                                     .prepare = conv2d_prepare,
+                                                     .run = conv2d_run};
 
-const tdi_kernel TDI_ISA_NAME(tdi_cpu_tiles_conv2d_grad_input) = {.name = TDI_ISA_TEXT " conv2d_grad_input by tiles",
-                                                                  .op = &tdi_op_conv2d_grad_input,
-                                                                  .takes = TDI_TAKES_BFLOAT16,
-                                                                  .splits = TDI_CAN_ROWS,
-                                                                  .declines = back_declines,
-                                                                  .prepare = back_prepare,
-                                                                  .run = back_run};
+const tdi_kernel TDI_ISA_NAME(tdi_cpu_amx_conv2d_grad_input) = {.name = TDI_ISA_TEXT " conv2d_grad_input by tiles",
+                                                                .op = &tdi_op_conv2d_grad_input,
+                                                                .takes = TDI_TAKES_BFLOAT16,
+                                                                .splits = TDI_CAN_ROWS,
+                                                                .declines = back_declines,
+                                                                .prepare = back_prepare,
+                                                                .run = back_run};

@@ -1,12 +1,18 @@
-/* conv2d_broadcast_isa.c - convolutions with filters in the lanes (conv2d_broadcast_isa.h), and the gradients of their
- * inputs.
+/* conv2d_broadcast_isa.c - convolutions of any channels, groups, strides and dilation, and the gradients of their
+ * inputs: one filter per SIMD lane, by which one broadcast number of x is multiplied at a time
+ * (conv2d_broadcast_isa.h).
  *
- * Where a row of the filter sees neighbours, [kw, c] of x is a straight run of numbers. Each of them is broadcast to
- * the lanes, for some neighbouring pixels at a time, whose sums stay in registers over the whole depth. Filters are
- * packed into whole vectors, the bias before them.
+ * Where a row of the filter meets neighbouring pixels, [kw, c] of x is a straight run of numbers. Each of them is
+ * broadcast to all lanes, for several neighbouring pixels at a time, whose sums stay in registers over the whole depth.
+ * Filters are packed into whole vectors, the bias before them.
  *
- * The gradient of an input is the convolution of dy, its cells set apart by the strides, with the filter turned round,
- * its sides swapped. Neighbours are there every so manyth pixel: those that see cells through the same places. */
+ * The gradient of an input is the convolution of dy, its cells spread apart by the strides, with the filter turned
+ * about and its sides swapped. "Neighbours" are then the pixels that meet cells at the same places of the filter, which
+ * lie some pixels apart: so no zeros between cells are multiplied.
+ *
+ * It is chosen without timing where there are few operations, since oneDNN would allocate; else it is timed, and is
+ * unlikely where most lanes stay empty. Large convolutions of many channels without strides are left to other
+ * kernels. */
 #include "cpu/conv/conv2d_broadcast_isa.h"
 #include "cpu/kernels.h"
 
@@ -17,16 +23,16 @@ enum { PIXELS = 6 };
 #endif
 enum { VECTORS = 2 };
 
-/* x -> y [samples, y_h, y_w, filters]; or from dy to dx, which then have these names. */
+/* x -> y [samples, y_h, y_w, filters]. Going back, `x` is dy and `y` is dx. */
 typedef struct conv {
-    tdi_seen x;
+    tdi_padded x;
     tdi_axis rows, columns;
     int64_t first, samples;
-    int64_t y_h, y_w, filters, filter; /* `filter`: the first that is made */
-    int64_t groups, c, f;              /* c: channels that a group sees; f: filters of it that are made */
+    int64_t y_h, y_w, filters, filter; /* this call makes filters from `filter` on */
+    int64_t groups, c, f;              /* c: channels that a group reads; f: filters of a group that this call makes */
     int activation;
     const float *bias; /* or NULL */
-    bool back;         /* the filter is turned, and makes its third axis */
+    bool back;         /* the filter is turned about, and its third axis is made */
 } conv;
 
 /* ---- shapes ---- */
@@ -49,11 +55,11 @@ static conv forward_of(const tdi_call *call)
               .f = columns ? call->end - call->begin : y->dim[3] / a->groups,
               .activation = a->activation,
               .bias = call->n_in > 2 ? call->in[2].data : NULL};
-    v.x = tdi_seen_by(x, &v.columns, v.y_w);
+    v.x = tdi_padded_for(x, &v.columns, v.y_w);
     return v;
 }
 
-/* The other way about, along one axis of `cells` of dy. */
+/* The axis going back: `cells` of dy. */
 static tdi_axis turned(tdi_axis forward, int64_t cells)
 {
     return (tdi_axis){.cells = cells,
@@ -82,7 +88,7 @@ static conv back_of(const tdi_call *call)
               .f = columns ? call->end - call->begin : filter->dim[2],
               .activation = TD_LINEAR,
               .back = true};
-    v.x = tdi_seen_by(dy, &v.columns, v.y_w);
+    v.x = tdi_padded_for(dy, &v.columns, v.y_w);
     return v;
 }
 
@@ -103,14 +109,15 @@ static int64_t group_floats(const conv *v)
     return (v->f + TDI_WIDTH - 1) / TDI_WIDTH * vector_floats(v);
 }
 
-/* Of filter [kh * kw * c][filters]. */
+/* Packs `count` filters of filter [kh kw c][filters]. */
 static void pack_rows(const conv *v, const float *filter, int64_t count, float *to)
 {
     for (int64_t k = 0; k < depth_of(v); k++, to += TDI_WIDTH)
-        tdi_store(to, tdi_load_part(filter + k * v->filters, count));
+        tdi_store(to, tdi_load_first(filter + k * v->filters, count));
 }
 
-/* Of filter [kh * kw][filters of a group][channels of dy], places from the last on: `count` rows become lanes. */
+/* Packs filter [kh kw][filters of a group][channels of dy] going back, the last place first: `count` rows become lanes.
+ */
 static void pack_turned(const conv *v, const float *filter, int64_t count, float *to)
 {
     int64_t k = 0;
@@ -125,8 +132,8 @@ static void pack_turned(const conv *v, const float *filter, int64_t count, float
 static void pack_vector(const conv *v, const float *filter, int64_t group, int64_t f, float *to)
 {
     int64_t first = v->filter + group * v->f + f, count = v->f - f, places = v->rows.size * v->columns.size;
-    int64_t place = v->filters / v->groups * v->x.c; /* turned */
-    tdi_store(to, v->bias ? tdi_load_part(v->bias + first, count) : (tdi_vector){0});
+    int64_t place = v->filters / v->groups * v->x.c; /* floats of a place, going back */
+    tdi_store(to, v->bias ? tdi_load_first(v->bias + first, count) : (tdi_vector){0});
     to += TDI_WIDTH;
     if (!v->back)
         pack_rows(v, filter + first, count, to);
@@ -141,16 +148,16 @@ static void pack(const conv *v, const float *filter, float *to)
             pack_vector(v, filter, group, f, to);
 }
 
-/* ---- y ---- */
+/* ---- making y ---- */
 
-/* Pixels of y that see x through the same places of the filter, and up to VECTORS vectors of filters. */
+/* Pixels of y that meet x at the same places of the filter, and up to VECTORS vectors of filters. */
 typedef struct place {
-    const float *x, *filter; /* under the first place for the first pixel; packed, the first vector's */
+    const float *x, *filter; /* x at the first place for the first pixel; the packed filter's first vector */
     const float *bias;
-    tdi_met rows, columns;
-    int64_t run;   /* numbers that lie straight from a column's place on */
-    int64_t pixel; /* of x, from pixel to pixel */
-    int64_t count; /* of filters */
+    tdi_places rows, columns;
+    int64_t run;   /* contiguous numbers of x from a column's place on */
+    int64_t pixel; /* floats of x from pixel to pixel */
+    int64_t count; /* filters */
     float *to;
     int64_t to_pixel;
 } place;
@@ -174,7 +181,7 @@ TDI_INLINE void make_tile(int pixels, int vectors, const conv *v, const place *p
                 tdi_vector by[VECTORS];
                 TDI_UNROLL
                 for (int j = 0; j < vectors; j++)
-                    by[j] = tdi_load_once(filter + k * TDI_WIDTH + j * vector);
+                    by[j] = tdi_load_to_register(filter + k * TDI_WIDTH + j * vector);
                 TDI_UNROLL
                 for (int i = 0; i < pixels; i++) {
                     TDI_UNROLL
@@ -185,16 +192,16 @@ TDI_INLINE void make_tile(int pixels, int vectors, const conv *v, const place *p
             x += p->columns.cells * v->x.c;
             filter += p->columns.step * c;
         }
-        x_row += p->rows.cells * tdi_seen_row(&v->x);
+        x_row += p->rows.cells * tdi_padded_row(&v->x);
         filter_row += p->rows.step * v->columns.size * c;
     }
     TDI_UNROLL
     for (int i = 0; i < pixels; i++) {
         TDI_UNROLL
         for (int j = 0; j < vectors; j++)
-            tdi_store_part(p->to + i * p->to_pixel + j * TDI_WIDTH,
-                           relu ? tdi_select(sum[i][j] < 0.0f, (tdi_vector){0}, sum[i][j]) : sum[i][j],
-                           p->count - j * TDI_WIDTH);
+            tdi_store_first(p->to + i * p->to_pixel + j * TDI_WIDTH,
+                            relu ? tdi_select(sum[i][j] < 0.0f, (tdi_vector){0}, sum[i][j]) : sum[i][j],
+                            p->count - j * TDI_WIDTH);
     }
 }
 
@@ -228,7 +235,7 @@ static void make_any_tile(int64_t pixels, const conv *v, const place *at)
     }
 }
 
-/* A row of y, of which these filters may be all; relu's are made already. */
+/* Applies the activation to `count` filters of a row of y, which may be all; relu has been applied already. */
 static void activate(const conv *v, int64_t count, float *y)
 {
     bool all = count == v->filters;
@@ -237,19 +244,19 @@ static void activate(const conv *v, int64_t count, float *y)
             .epilogue(all ? 1 : v->y_w, all ? v->y_w * count : count, v->filters, NULL, v->activation, y);
 }
 
-/* Pixels ox, ox + apart, .. of a row of y; at knows the rows, which lie within x. Columns may lie left and right of it,
- * where there is room with zeros. Neighbours in x that neighbours of the filter meet are one run. */
+/* Makes pixels ox, ox + apart, ... of a row of y. `at` has the rows, which lie within x. Columns may lie left and right
+ * of the image, where x is padded with zeros. Neighbours in x that are met by neighbours of the filter make one run. */
 static void make_pixels(const conv *v, const float *x, int64_t ox, const place *at, float *y)
 {
     const tdi_axis *w = &v->columns;
     place p = *at;
-    p.columns = tdi_met_by(w, ox);
+    p.columns = tdi_places_of_pixel(w, ox);
     bool straight = v->groups == 1 && p.columns.step == 1 && p.columns.cells == 1;
     p.run = straight ? p.columns.count * v->c : v->c;
-    p.pixel = w->stride * v->x.c; /* going back, to the next cell */
+    p.pixel = w->stride * v->x.c; /* going back, it is the distance of cells */
     p.to_pixel = w->apart * v->filters;
     p.filter += ((p.rows.first * w->size + p.columns.first) * v->c) * TDI_WIDTH;
-    p.x = x + p.rows.cell * tdi_seen_row(&v->x) + (v->x.left + p.columns.cell) * v->x.c;
+    p.x = x + p.rows.cell * tdi_padded_row(&v->x) + (v->x.left + p.columns.cell) * v->x.c;
     p.to = y + ox * v->filters;
     if (straight)
         p.columns.count = 1;
@@ -261,12 +268,12 @@ static void make_pixels(const conv *v, const float *x, int64_t ox, const place *
     }
 }
 
-/* Of a group the filters that are in VECTORS vectors, of one image. */
+/* Makes one image for the filters of a group that fill VECTORS vectors. */
 static void make_filters(const conv *v, const float *x, const float *filter, int64_t count, float *y)
 {
     for (int64_t oy = 0; oy < v->y_h; oy++, y += v->y_w * v->filters) {
         place at = {.bias = filter, .filter = filter + TDI_WIDTH, .count = count};
-        at.rows = tdi_met_inside(&v->rows, tdi_met_by(&v->rows, oy));
+        at.rows = tdi_places_inside(&v->rows, tdi_places_of_pixel(&v->rows, oy));
         for (int64_t ox = 0; ox < tdi_least(v->columns.apart, v->y_w); ox++)
             make_pixels(v, x, ox, &at, y);
         activate(v, count, y);
@@ -299,10 +306,10 @@ static size_t cache_bytes(const tdi_call *call, const conv *v)
     return is_cached(call) ? packed_bytes(v) : 0;
 }
 
-/* scratch: x as it is seen, and the filter where it is not kept */
+/* The scratch has a padded image, then the packed filter where that is not kept. */
 static size_t seen_bytes(const conv *v)
 {
-    return (size_t)tdi_rounded_up(tdi_seen_floats(&v->x), 16) * sizeof(float);
+    return (size_t)tdi_rounded_up(tdi_padded_floats(&v->x), 16) * sizeof(float);
 }
 
 static size_t room_of(const tdi_call *call, const conv *v)
@@ -317,14 +324,14 @@ static void run(const conv *v, const tdi_call *call)
     int64_t of_x = v->x.h * v->x.w * v->x.c, of_y = v->y_h * v->y_w * v->filters;
     if (tdi_must_pack(call))
         pack(v, call->in[1].data, filter);
-    tdi_seen_clear(&v->x, call->scratch);
+    tdi_padded_clear(&v->x, call->scratch);
     for (int64_t i = v->first; i < v->first + v->samples; i++) {
-        const float *x = tdi_see(&v->x, (const float *)call->in[0].data + i * of_x, call->scratch);
+        const float *x = tdi_pad_image(&v->x, (const float *)call->in[0].data + i * of_x, call->scratch);
         make_image(v, x, filter, (float *)call->out.data + i * of_y);
     }
 }
 
-/* Zeros left and right are multiplied too, places between cells are not. */
+/* Counts the loops' operations: zeros left and right are multiplied, places between cells are not. */
 static tdi_work work_of(const conv *v, double asked)
 {
     double pixels = (double)(v->samples * v->y_h * v->y_w), lanes = (double)tdi_rounded_up(v->f, TDI_WIDTH);

@@ -1,40 +1,43 @@
-/* conv2d_broadcast_isa.h - what convolutions share that have filters in the lanes of their vectors and meet them with
- * one number of x at a time: of any channels and any number of samples. */
+/* conv2d_broadcast_isa.h - what the broadcast convolutions share: one filter per SIMD lane, by which one broadcast
+ * number of x is multiplied at a time. They take any channels and any number of samples.
+ *
+ * One description serves all three directions: along an axis, pixel o meets at place k of the filter what is at
+ * o * stride + k * dilation - before. Going forward, what it meets is a cell of x. For the gradient of the input the
+ * cells are those of dy, which lie `apart` places from each other (the forward strides), with nothing between them. */
 #ifndef TDI_CPU_CONV_CONV2D_BROADCAST_ISA_H
 #define TDI_CPU_CONV_CONV2D_BROADCAST_ISA_H
 
 #include "cpu/conv/conv2d_interleaved_isa.h"
 
-/* How many of the places first, first + apart, .. lie before `end`. */
+/* How many of the places first, first + apart, ... lie before `end`. */
 static inline int64_t tdi_places_before(int64_t end, int64_t first, int64_t apart)
 {
     return end <= first ? 0 : (end - first + apart - 1) / apart;
 }
 
-/* Along one axis pixel o meets with place k of the filter what is at o * stride + k * dilation - before; every
- * `apart`th place there is a cell of x, of so many, the first one is at 0. */
+/* One axis, as above. `cells` of x lie at 0, apart, 2 apart, ... */
 typedef struct tdi_axis {
-    int64_t cells, size; /* of x; of the filter */
+    int64_t cells, size; /* extents of x and of the filter */
     int64_t stride, dilation, apart, before;
 } tdi_axis;
 
-/* An image [h, w, c] as it is seen: with columns of zeros left and right of it. */
-typedef struct tdi_seen {
+/* An image [h, w, c] with columns of zeros added left and right of it, as the loops read it. */
+typedef struct tdi_padded {
     int64_t h, w, c;
-    int64_t left, columns; /* where its first column is seen; of all */
-} tdi_seen;
+    int64_t left, columns; /* columns before the image's first (negative: columns left out); columns in all */
+} tdi_padded;
 
-/* Places of the filter that meet cells: so many, from place `first` on every `step`th; the first of them meets cell
- * `cell`, the next one the one `cells` behind. */
-typedef struct tdi_met {
+/* The places of the filter that meet cells: `count` of them, first, first + step, ...; the first meets cell `cell`,
+ * each next one the cell `cells` further on. */
+typedef struct tdi_places {
     int64_t first, count, step;
     int64_t cell, cells;
-} tdi_met;
+} tdi_places;
 
-/* By pixel o, were there cells without end on both sides. */
-static inline tdi_met tdi_met_by(const tdi_axis *a, int64_t o)
+/* The places at which pixel o meets cells, as if there were cells without end on both sides. */
+static inline tdi_places tdi_places_of_pixel(const tdi_axis *a, int64_t o)
 {
-    tdi_met m = {.step = 1};
+    tdi_places m = {.step = 1};
     int64_t at = o * a->stride - a->before;
     while (m.step * a->dilation % a->apart)
         m.step++;
@@ -46,8 +49,8 @@ static inline tdi_met tdi_met_by(const tdi_axis *a, int64_t o)
     return m;
 }
 
-/* Without those that meet nothing. */
-static inline tdi_met tdi_met_inside(const tdi_axis *a, tdi_met m)
+/* Drops the places that meet no cell of x. */
+static inline tdi_places tdi_places_inside(const tdi_axis *a, tdi_places m)
 {
     int64_t before = tdi_least(tdi_places_before(0, m.cell, m.cells), m.count);
     m.first += before * m.step;
@@ -68,93 +71,96 @@ static inline tdi_axis tdi_columns_forward(const tdi_conv2d_attrs *a, const td_s
         x->dim[2], filter->dim[1], a->stride_w, a->dilation_w, 1, tdi_conv2d_window_w(a, x, filter).before};
 }
 
-/* Of x, [samples, h, w, c], by `pixels` in a row. */
-static inline tdi_seen tdi_seen_by(const td_shape *x, const tdi_axis *w, int64_t pixels)
+/* The padded image that rows of `pixels` pixels read of x [samples, h, w, c]. */
+static inline tdi_padded tdi_padded_for(const td_shape *x, const tdi_axis *w, int64_t pixels)
 {
     int64_t before = w->before, apart = w->apart;
     int64_t left = before >= 0 ? before / apart : -tdi_places_before(-before, 0, apart);
     int64_t last = ((pixels - 1) * w->stride + (w->size - 1) * w->dilation - before + left * apart) / apart;
-    return (tdi_seen){x->dim[1], x->dim[2], x->dim[3], left, last + 1};
+    return (tdi_padded){x->dim[1], x->dim[2], x->dim[3], left, last + 1};
 }
 
-static inline bool tdi_seen_in_place(const tdi_seen *s)
+/* Whether images need no padding and are read where they lie. */
+static inline bool tdi_padded_in_place(const tdi_padded *s)
 {
     return s->left == 0 && s->columns <= s->w;
 }
 
-static inline int64_t tdi_seen_row(const tdi_seen *s)
+static inline int64_t tdi_padded_row(const tdi_padded *s)
 {
-    return (tdi_seen_in_place(s) ? s->w : s->columns) * s->c;
+    return (tdi_padded_in_place(s) ? s->w : s->columns) * s->c;
 }
 
-static inline int64_t tdi_seen_floats(const tdi_seen *s)
+static inline int64_t tdi_padded_floats(const tdi_padded *s)
 {
-    return tdi_seen_in_place(s) ? 0 : s->h * s->columns * s->c;
+    return tdi_padded_in_place(s) ? 0 : s->h * s->columns * s->c;
 }
 
-/* Before the first image is seen in `room`, tdi_seen_floats of it; nothing where images are seen in place. */
-static inline void tdi_seen_clear(const tdi_seen *s, float *room)
+/* Clears `room`, tdi_padded_floats of it, before the first image is padded there. Does nothing where images are read in
+ * place. */
+static inline void tdi_padded_clear(const tdi_padded *s, float *room)
 {
-    if (!tdi_seen_in_place(s))
-        tdi_clear(room, tdi_seen_floats(s));
+    if (!tdi_padded_in_place(s))
+        tdi_clear(room, tdi_padded_floats(s));
 }
 
-/* Where it lies, or in `room`, which was cleared, or holds another image. */
-static inline const float *tdi_see(const tdi_seen *s, const float *image, float *room)
+/* Returns the image where it lies, or its padded copy in `room`, which was cleared and may hold another image. */
+static inline const float *tdi_pad_image(const tdi_padded *s, const float *image, float *room)
 {
-    if (tdi_seen_in_place(s))
+    if (tdi_padded_in_place(s))
         return image;
     int64_t begin = tdi_most(-s->left, 0), end = tdi_least(s->columns - s->left, s->w);
     for (int64_t y = 0; y < s->h && begin < end; y++)
-        memcpy(room + y * tdi_seen_row(s) + (s->left + begin) * s->c, image + (y * s->w + begin) * s->c,
+        memcpy(room + y * tdi_padded_row(s) + (s->left + begin) * s->c, image + (y * s->w + begin) * s->c,
                (size_t)((end - begin) * s->c) * sizeof *room);
     return room;
 }
 
 /* ---- what is taken ---- */
 
-/* Operations, by what is asked for and by what the loops do: of lanes that stay empty and of zeros between cells too.
- */
+/* Operations: those that the convolution needs, and those that the loops do, which include empty lanes and the zeros
+ * between cells. */
 typedef struct tdi_work {
-    double asked, done;
+    double useful, total;
 } tdi_work;
 
-/* Takes a core a tenth of a millisecond at most. */
-static inline bool tdi_is_little(tdi_work w)
+/* Whether a core needs a tenth of a millisecond at most. */
+static inline bool tdi_is_small_work(tdi_work w)
 {
-    return w.done <= 12e6;
+    return w.total <= 12e6;
 }
 
-/* What the library does around its work, allocating among it, would show in the call of a control loop; unless most of
- * more than a dozen microseconds would be in vain. */
+/* Whether to prefer these loops to oneDNN without timing. oneDNN allocates and does other work around a call, which
+ * would show in a small model's step; but the loops must not waste most of more than a dozen microseconds. */
 static inline bool tdi_is_for_broadcast(tdi_work w)
 {
-    return tdi_is_little(w) && (w.done <= 2e6 || w.done <= 6 * w.asked);
+    return tdi_is_small_work(w) && (w.total <= 2e6 || w.total <= 6 * w.useful);
 }
 
 static inline tdi_confidence tdi_broadcast_confidence(tdi_work w)
 {
-    return tdi_is_for_broadcast(w) ? TDI_SURE : w.done > 2 * w.asked ? TDI_UNLIKELY : TDI_LIKELY;
+    return tdi_is_for_broadcast(w) ? TDI_SURE : w.total > 2 * w.useful ? TDI_UNLIKELY : TDI_LIKELY;
 }
 
-/* Of many channels Winograd's method and products make more; room for large images others do not need. */
-static inline const char *tdi_broadcast_declines(const tdi_seen *x, const tdi_axis *rows, const tdi_axis *columns,
+/* Where there is oneDNN: with many channels Winograd's method and matrix products are faster, and other kernels need no
+ * padded copy of a large image. */
+static inline const char *tdi_broadcast_declines(const tdi_padded *x, const tdi_axis *rows, const tdi_axis *columns,
                                                  const td_shape *filter, tdi_work w)
 {
 #if defined(TANDEM_ONEDNN)
     enum { MANY = 32, LARGE = 1 << 22 /* floats */ };
     bool strides = rows->stride * rows->apart > 1 || columns->stride * columns->apart > 1;
     bool point = filter->dim[0] == 1 && filter->dim[1] == 1;
-    if (filter->dim[2] >= MANY && filter->dim[3] >= MANY && (point || !strides) && !tdi_is_little(w))
+    if (filter->dim[2] >= MANY && filter->dim[3] >= MANY && (point || !strides) && !tdi_is_small_work(w))
         return "many channels";
-    return tdi_seen_floats(x) > LARGE && !tdi_is_for_broadcast(w) ? "a large image with zeros around" : NULL;
+    return tdi_padded_floats(x) > LARGE && !tdi_is_for_broadcast(w) ? "a large image with zeros around" : NULL;
 #else
     (void)x, (void)rows, (void)columns, (void)filter, (void)w;
     return NULL;
 #endif
 }
 
-/* TD_UNSUPPORTED: lanes do not share the channels of groups. */
+/* Fails with TD_UNSUPPORTED when threads share the filters of a grouped convolution. */
 static inline td_status tdi_broadcast_check_share(const tdi_call *call, tdi_error *error)
 {
     bool groups = ((const tdi_conv2d_attrs *)call->attrs)->groups > 1;

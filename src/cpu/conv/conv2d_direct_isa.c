@@ -1,17 +1,18 @@
 /* conv2d_direct_isa.c - convolutions of many channels, and the gradients of their inputs, by AVX-512; of bfloat16
  * values by AVX512-BF16.
  *
- * Images are read where they lie: of some hundred pixels that are made a table says where each place of the filter sees
- * what it multiplies, outside of an image zeros. A word (pair_products_isa.h) of each pixel of a tile meets each vector
- * of its filters, whose sums stay in registers over all places and channels, so that their bits do not depend on the
- * share. Meanwhile the next pixels are asked for. The filter is packed once a call, or once for weights that nothing
- * changes; of one place by groups of filters, so that the next one is asked for while one is multiplied.
+ * Images are read where they lie. For some hundred pixels at a time a table says where each place of the filter reads:
+ * an image's pixel, or zeros outside of it. A word (pair_products_isa.h) of each pixel of a tile is multiplied by each
+ * vector of filters. The sums stay in registers over all places and channels, so that their bits do not depend on the
+ * share of a thread. Meanwhile the next pixels are prefetched. The filter is packed once a call, or once in all if it
+ * is a constant input; a 1x1 filter is packed by groups of filters, so that the next group is prefetched while one is
+ * multiplied.
  *
- * The gradient of an input is the convolution of dy with the filter turned round, its sides swapped; where a filter of
- * one place has strides, its pixels are set apart.
+ * The gradient of an input is the convolution of dy with the filter turned about and its sides swapped. Where a 1x1
+ * filter has strides, its pixels are spread apart.
  *
- * Zeros around an image are multiplied like its pixels: by an infinite weight they give NaN, where the definition takes
- * no notice of them. */
+ * Limit: zeros around an image are multiplied like its pixels, so that an infinite weight gives NaN there, where the
+ * definition ignores them. */
 #include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
 
@@ -23,37 +24,37 @@
 enum {
     SIDE = TDI_SIDE,
     ROWS = TDI_TILE_ROWS,       /* pixels of a tile, at most */
-    VECTORS = TDI_TILE_VECTORS, /* of its filters, at most */
-    LEAST = 2 * SIDE,           /* filters of a tile */
-    TURN = 2,                   /* words of the loop over them */
-    FILTERS = 1 << 16,          /* floats of a place of the filter that are packed at a time, likewise */
+    VECTORS = TDI_TILE_VECTORS, /* vectors of filters of a tile, at most */
+    LEAST = 2 * SIDE,           /* filters of a tile, at least */
+    TURN = 2,                   /* words in a turn of the loop over them */
+    FILTERS = 1 << 16,          /* floats of a place of the filter that are packed at a time */
     PREFETCHES = 2,
 };
 
-/* x [samples, h, w, c] -> y [samples, y_h, y_w, filters], of which pixels of a grid and filters from `filter` on are
- * made; or from dy to dx, which then have these names. */
+/* x [samples, h, w, c] -> y [samples, y_h, y_w, filters], of which the pixels of a grid and filters from `filter` on
+ * are made. Going back, `x` is dy and `y` is dx. */
 typedef struct conv {
     int64_t first, samples, h, w, c, y_h, y_w, filters;
-    int64_t filter, f;                        /* the first that is made; how many are */
-    int64_t grid_h, grid_w, apart_h, apart_w; /* made of an image, so far from each other in y */
+    int64_t filter, f;                        /* this call makes filters [filter, filter + f) */
+    int64_t grid_h, grid_w, apart_h, apart_w; /* the pixels of an image that are made, and their distances in y */
     int64_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
-    int64_t top, left;      /* zeros above and beside x that the first place sees */
+    int64_t top, left;      /* zeros above and left of x that the first place reads */
     int64_t rows, wide;     /* pixels and filters of a tile */
-    int64_t pixels, chunk;  /* made; at a time, a multiple of rows */
-    int64_t words, element; /* of a pixel of x; bytes of a channel of x, or y */
-    int64_t group, span;    /* filters that are packed at a time, a multiple of wide; their places */
-    bool whole;             /* all stay packed, for the next pixels or the next call */
+    int64_t pixels, chunk;  /* pixels that are made; those at a time, a multiple of `rows` */
+    int64_t words, element; /* words of a pixel of x; bytes of a channel of x and of y */
+    int64_t group, span;    /* filters that are packed at a time, a multiple of `wide`; places of each */
+    bool whole;             /* all filters stay packed for the next pixels, or for the next call */
     int activation;
     const float *bias; /* [f], or NULL */
-    bool pairs;        /* of bfloat16s */
-    bool back;         /* the filter is turned, and makes its third axis */
+    bool pairs;        /* words are pairs of bfloat16 values */
+    bool back;         /* the filter is turned about, and its third axis is made */
 } conv;
 
 typedef struct packed {
     const tdi_word **from;    /* [places][chunk] */
-    char **to;                /* [chunk], NULL: not of y */
+    char **to;                /* [chunk]; NULL: no pixel of y */
     tdi_word *zeros, *filter; /* [f or group / wide][span][words][wide] */
-    float *sums;              /* [group / wide][chunk][wide], from one span to the next */
+    float *sums;              /* [group / wide][chunk][wide]: sums kept from one span to the next */
 } packed;
 
 /* ---- shapes ---- */
@@ -63,7 +64,7 @@ static int64_t places_of(const conv *v)
     return v->kh * v->kw;
 }
 
-/* Pixels of a tile of so many vectors of filters. */
+/* Pixels of a tile that has `vectors` vectors of filters. */
 TDI_INLINE int rows_of(int vectors)
 {
     return vectors == 2 ? ROWS : 6;
@@ -76,8 +77,9 @@ static void set_tile(conv *v)
     v->wide = vectors * SIDE;
 }
 
-/* Words of x that are seen at a time, for L2: more of them, packing the filter pays. But where all of it stays there,
- * fewer find it again soon, and what is made of them is still near when its other channels are. */
+/* Words of x that are read at a time, for L2. More of them make packing the filter worth while. But where all of the
+ * filter stays in L2, fewer words come back to it sooner, and the pixels made are still near when their other channels
+ * are made. */
 static int64_t room_for(const conv *v)
 {
     if (!v->pairs && places_of(v) * v->words * v->f <= FILTERS)
@@ -134,7 +136,8 @@ static conv forward_of(const tdi_call *call)
     return v;
 }
 
-/* With strides the filter has one place, and only every so-and-so-many pixel of dx is made. */
+/* Describes the gradient of the input. With strides the filter has one place, and only every stride-th pixel of dx is
+ * made. */
 static conv back_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -169,9 +172,9 @@ static conv back_of(const tdi_call *call)
     return v;
 }
 
-/* ---- where x is seen, and y goes ---- */
+/* ---- where x is read, and where y goes ---- */
 
-/* What place (i, j) of the filter sees from the pixels [first, first + chunk); zeros behind the last. */
+/* Finds what place (i, j) of the filter reads for pixels [first, first + chunk): zeros behind the last pixel. */
 static void find_seen(const conv *v, const tdi_word *x, int64_t i, int64_t j, int64_t first, const tdi_word *zeros,
                       const tdi_word **from)
 {
@@ -200,7 +203,7 @@ static void find_made(const conv *v, char *y, int64_t first, char **to)
 
 /* ---- the filter ---- */
 
-/* A span of filters from f on, which begins a tile's. */
+/* Where the packed span of filters from f on is; f begins a tile. */
 static tdi_word *packed_from(const conv *v, const packed *p, int64_t f)
 {
     return p->filter + (v->whole ? f : f % v->group) * v->span * v->words;
@@ -211,7 +214,7 @@ static int64_t group_from(const conv *v, int64_t f)
     return tdi_least(v->group, v->f - f);
 }
 
-/* A tile's filters of one word of x. */
+/* Packs a tile's filters for one word of x. */
 TDI_INLINE void pack_word(bool pairs, const conv *v, const float *from, tdi_word *to)
 {
     for (int64_t i = 0; i < v->wide; i += SIDE)
@@ -221,7 +224,7 @@ TDI_INLINE void pack_word(bool pairs, const conv *v, const float *from, tdi_word
             _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
 }
 
-/* Of filter [places][c][filters] a group of those that are made, from f on: its span from a place on. */
+/* Packs a group of filters, from f on, of filter [places][c][filters]: its span from a place on. */
 TDI_INLINE void pack_rows(bool pairs, const conv *v, const float *filter, int64_t place, int64_t f, tdi_word *to)
 {
     int64_t depth = v->span * v->words, rows = pairs ? 2 : 1, group = group_from(v, f);
@@ -231,7 +234,7 @@ TDI_INLINE void pack_rows(bool pairs, const conv *v, const float *filter, int64_
             pack_word(pairs, v, from + i, to + i * depth);
 }
 
-/* SIDE rows of a place: x and y have changed places. */
+/* Packs SIDE rows of a place going back: rows are what is made. */
 TDI_INLINE void turn_rows(bool pairs, const conv *v, const float *from, tdi_word *to)
 {
     for (int64_t c = 0; c < v->c; c += pairs ? 2 * SIDE : SIDE, to += SIDE * v->wide)
@@ -241,7 +244,7 @@ TDI_INLINE void turn_rows(bool pairs, const conv *v, const float *from, tdi_word
             tdi_transpose_square(from + c, v->c, (float *)(void *)to, v->wide);
 }
 
-/* The same of filter [places, the last one first][filters][c]. */
+/* The same going back: filter [places][filters][c], the last place first. */
 TDI_INLINE void pack_turned(bool pairs, const conv *v, const float *filter, int64_t place, int64_t f, tdi_word *to)
 {
     int64_t last = places_of(v) - 1 - place, group = group_from(v, f), block = v->words * v->wide;
@@ -263,7 +266,7 @@ static void pack_span(const conv *v, const float *filter, int64_t place, int64_t
         pack_rows(false, v, filter, place, f, to);
 }
 
-/* What of the filter the span behind this one will be packed of. */
+/* The memory to prefetch for the next span of the filter. */
 static tdi_prefetch_region prefetch_of_span(const conv *v, const float *filter, int64_t place, int64_t f)
 {
     place += v->span;
@@ -287,14 +290,14 @@ static tdi_prefetch_region prefetch_of_span(const conv *v, const float *filter, 
 
 typedef struct product {
     const tdi_word *const *from, *filter;
-    bool begins, ends; /* with the first place; with the last one */
-    float *sums;       /* [rows][wide], from one span to the next */
+    bool begins, ends; /* it has the first place; the last place */
+    float *sums;       /* [rows][wide]: sums kept from one span to the next */
     char *const *to;
     int64_t f;
     tdi_prefetch_lines prefetch;
 } product;
 
-/* Adds a span's places and all channels. */
+/* Adds the products of a span's places and all channels. */
 TDI_INLINE void multiply(bool pairs, int vectors, const conv *v, product m, tdi_tile sums)
 {
     const int wide = vectors * SIDE;
@@ -333,7 +336,7 @@ TDI_INLINE void put(bool pairs, int vectors, tdi_tile sums, char *const *to, int
             continue;
         char *at = to[i] + offset;
         if (pairs)
-            _mm512_storeu_si512(at, tdi_rounded_two(sums[i][0], sums[i][1]));
+            _mm512_storeu_si512(at, tdi_narrowed_two(sums[i][0], sums[i][1]));
         else {
             TDI_UNROLL_ALL
             for (int j = 0; j < vectors; j++)
@@ -342,7 +345,7 @@ TDI_INLINE void put(bool pairs, int vectors, tdi_tile sums, char *const *to, int
     }
 }
 
-/* The floats that `put` will write: they would be waited for. */
+/* Prefetches the floats that `put` will write, which it would have to wait for. */
 TDI_INLINE void ask_for(int vectors, char *const *to, int64_t offset)
 {
     TDI_UNROLL_ALL
@@ -355,7 +358,7 @@ TDI_INLINE void ask_for(int vectors, char *const *to, int64_t offset)
     }
 }
 
-/* Those of the places before, or the bias. */
+/* Begins the sums with those of the places before, or with the bias. */
 TDI_INLINE void begin(int vectors, const conv *v, const product *m, tdi_tile sums)
 {
     TDI_UNROLL_ALL
@@ -409,7 +412,7 @@ static void make_of_pairs(const conv *v, const product *m)
     make(true, 2, v, m);
 }
 
-/* Makes a tile. */
+/* The function that makes a tile. */
 static void (*maker_of(const conv *v))(const conv *, const product *)
 {
     if (v->pairs)
@@ -417,7 +420,7 @@ static void (*maker_of(const conv *v))(const conv *, const product *)
     return v->wide == VECTORS * SIDE ? make_of_many_floats : make_of_floats;
 }
 
-/* Of x, for the chunk that begins with that pixel. */
+/* The memory of x to prefetch for the chunk that begins with pixel `first`. */
 static tdi_prefetch_region prefetch_of_x(const conv *v, const tdi_call *call, int64_t first)
 {
     int64_t count = tdi_least(v->chunk, v->pixels - first), seen = v->stride_h * v->stride_w * v->words;
@@ -425,7 +428,7 @@ static tdi_prefetch_region prefetch_of_x(const conv *v, const tdi_call *call, in
     return tdi_prefetch_run(x + first * seen, count * seen * (int64_t)sizeof *x);
 }
 
-/* A span's share of filters [f, f + group) of the chunk's `count` pixels. */
+/* Adds a span's share to filters [f, f + group) of the chunk's `count` pixels. */
 static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, tdi_prefetch_region *prefetch,
                       const packed *p)
 {
@@ -469,7 +472,7 @@ static int64_t filter_bytes(const conv *v, int64_t f)
     return v->span * v->words * f * (int64_t)sizeof(tdi_word);
 }
 
-/* In scratch, NULL: none is there yet. Returns its size. */
+/* Lays the scratch out and returns its size; `scratch` NULL: the size alone is wanted. */
 static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
 {
     char *from, *to, *zeros, *filter, *sums;
@@ -503,7 +506,7 @@ static const char *declines(const tdi_call *call)
     bool pairs = call->in[0].dtype == TD_BFLOAT16;
     if (pairs && !tdi_pairs_work())
         return "no AVX512-BF16";
-    if (pairs && tdi_tiles_work())
+    if (pairs && tdi_amx_works())
         return "AMX multiplies more at a time";
     if (call->in[1].dtype != TD_FLOAT32 || call->out.dtype != call->in[0].dtype)
         return "operands of different types";
@@ -522,7 +525,7 @@ static const char *back_declines(const tdi_call *call)
     return why ? why : (a->stride_h > 1 || a->stride_w > 1) && (!point || zeros) ? "strides" : NULL;
 }
 
-/* In float32 Winograd's method may be faster, and so may the library be. */
+/* Not sure in float32: Winograd's method or oneDNN may be faster. */
 static tdi_confidence direct_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;
@@ -572,7 +575,7 @@ static size_t back_packed_cache_bytes(const tdi_call *call)
     return bytes_to_keep(call, &v);
 }
 
-/* Also where no pixel goes. */
+/* Clears dx, also where no pixel goes. */
 static void clear_made(const conv *v, char *y)
 {
     int64_t image = v->y_h * v->y_w, pixel = v->filters * v->element;

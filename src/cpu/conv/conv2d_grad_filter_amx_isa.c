@@ -1,14 +1,14 @@
 /* conv2d_grad_filter_amx_isa.c - the gradient of a convolution's filter from bfloat16 values, by AMX: x^T . dy for each
  * place of the filter, [c, pixels] . [pixels, f] over the pixels of all samples.
  *
- * The images lie end to end in one line of pixels: a row of x is followed by as many zeros as the filter reaches beyond
- * its sides, an image by as many rows of them. dy stands at the same places, with zeros between. Another place of the
- * filter multiplies the same x by the line of dy, moved by so many pixels. x is transposed, once for all places; dy
- * goes in pairs of pixels, as AMX wants the other factor, once beginning with an even pixel and once with an odd one.
- * Strides are for filters of one place.
+ * The images lie end to end in one line of pixels: each row of x is followed by as many zeros as the filter reaches
+ * beyond its sides, each image by as many rows of zeros. dy stands at the same places, with zeros between. Every place
+ * of the filter multiplies the same x by the line of dy, shifted. x is transposed once for all places. dy is packed in
+ * pairs of pixels, as AMX wants its second factor, twice: beginning with an even pixel and with an odd one. Only 1x1
+ * filters may have strides.
  *
- * Of images of few channels each pixel of dy sees a patch, whose rows lie in one piece: the patches are the pixels of
- * an image of kh * kw * c channels, of which the filter has one place. Strides are no matter then. */
+ * With few channels each pixel of dy meets a patch of x instead, whose rows are contiguous. The patches are the
+ * pixels of an image of kh * kw * c channels, whose filter has one place; strides do not matter then. */
 #include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
 
@@ -19,13 +19,13 @@
 #include "cpu/amx.h"
 
 enum {
-    SIDE = 16,            /* rows of a tile, and floats of one */
+    SIDE = 16,            /* rows of a tile, and floats in a row */
     DEPTH = 32,           /* bfloat16s in a row of a tile */
-    WIDE = 2 * SIDE,      /* channels of either side that are multiplied at a time */
+    WIDE = 2 * SIDE,      /* channels of x, and of dy, that are multiplied at a time */
     BLOCK = 256,          /* pixels whose x, of WIDE channels, stays in L1 */
-    RUN = 256,            /* channels of x that are read in a row */
-    ROOM = 1 << 19,       /* bfloat16s of x and dy that are packed at a time, for L2 */
-    LEAST_TIMES_HALO = 4, /* pixels that are packed at a time, over those that are packed anew for the next */
+    RUN = 256,            /* channels of x that are read in one go */
+    ROOM = 1 << 19,       /* bfloat16s of x and dy that are packed at a time; they fit into L2 */
+    LEAST_TIMES_HALO = 4, /* least ratio of the pixels of a chunk to those that the next chunk packs again */
     PATCH = 512,          /* bfloat16s of the largest patch */
 };
 
@@ -33,24 +33,24 @@ enum {
 typedef struct line {
     int64_t samples, h, w, c, oh, ow, f, kh, kw;
     int64_t stride_h, stride_w, step_h, step_w; /* steps: pixels of the line between places of the filter */
-    int64_t rows, columns;                      /* of an image in the line */
-    int64_t before, halo;                       /* pixels that the first place looks back; from there to the last one */
-    int64_t pixels, chunk;                      /* of the line; packed at a time */
-    int64_t dy_pixels, copies;                  /* packed of dy; how often */
-    bool patches;                               /* c is of patches, and kh and kw are 1 */
-    int64_t top, left;                          /* zeros above and beside x that the first patch sees */
-    int64_t patch_h, patch_w, channels;         /* of it; of x */
+    int64_t rows, columns;                      /* pixels of an image in the line, with its zeros */
+    int64_t before, halo;               /* pixels that the first place looks back; and from there to the last place */
+    int64_t pixels, chunk;              /* pixels of the line; those packed at a time */
+    int64_t dy_pixels, copies;          /* pixels of dy that are packed; how many times */
+    bool patches;                       /* x is patches: c is a patch's size, and kh and kw are 1 */
+    int64_t top, left;                  /* zeros above and left of x in the first patch */
+    int64_t patch_h, patch_w, channels; /* of a patch; of x */
     int64_t dilation_h;
 } line;
 
 typedef struct packed {
-    const tdi_bfloat16 **at; /* of each pixel */
+    const tdi_bfloat16 **at; /* where each pixel is */
     tdi_bfloat16 *zeros, *x, *dy;
     tdi_bfloat16 *patches; /* [DEPTH][c] */
     float *sums;           /* of patches, [c][f] */
 } packed;
 
-/* Pixels of an axis of an image in the line, and how far the first place of the filter looks back. */
+/* Finds the pixels of an axis of an image in the line, and how far the first place of the filter looks back. */
 static int64_t extent(int64_t in, int64_t out, int64_t span, int64_t before)
 {
     int64_t after = out + span - 1 - before - in;
@@ -116,8 +116,8 @@ static line line_of(const tdi_call *call)
 
 /* ---- packing ---- */
 
-/* The pixels [first, first + count) of the line that holds images of h * w pixels, `stride` apart in an image of
- * `width`. */
+/* Finds pixels [first, first + count) of the line that holds images of h * w pixels, which are `stride` apart in images
+ * of `width` columns. */
 static void find_pixels(const line *l, int64_t first, int64_t count, const tdi_value *value, bool strided,
                         const packed *to)
 {
@@ -136,19 +136,19 @@ static void find_pixels(const line *l, int64_t first, int64_t count, const tdi_v
     }
 }
 
-/* What of a row of the filter, of `places`, is in a row of x of `width` pixels: bits of its bfloat16s. */
-static __mmask32 seen_bits(int64_t first, int64_t places, int64_t width, int64_t c)
+/* Which of a filter row's `places` lie inside of a row of `width` pixels, as bits of their bfloat16s. */
+static __mmask32 inside_bits(int64_t first, int64_t places, int64_t width, int64_t c)
 {
     int64_t begin = tdi_least(places, tdi_most(0, -first)), end = tdi_most(begin, tdi_least(places, width - first));
     return (__mmask32)(((1ull << end * c) - 1) & ~((1ull << begin * c) - 1));
 }
 
-/* What pixel (row, column) of dy sees of an image of x; outside of it, zeros. */
+/* Copies the patch of x that pixel (row, column) of dy meets; outside of the image it is zeros. */
 static void fill_patch(const line *l, const tdi_bfloat16 *x, int64_t row, int64_t column, tdi_bfloat16 *to)
 {
     int64_t length = l->patch_w * l->channels;
     int64_t top = row * l->stride_h - l->top, left = column * l->stride_w - l->left;
-    __mmask32 seen = seen_bits(left, l->patch_w, l->w, l->channels), whole = (__mmask32)((1ull << length) - 1);
+    __mmask32 seen = inside_bits(left, l->patch_w, l->w, l->channels), whole = (__mmask32)((1ull << length) - 1);
     for (int64_t i = 0; i < l->patch_h; i++, to += length) {
         int64_t y = top + i * l->dilation_h;
         bool there = y >= 0 && y < l->h;
@@ -157,7 +157,7 @@ static void fill_patch(const line *l, const tdi_bfloat16 *x, int64_t row, int64_
     }
 }
 
-/* Those of the line's DEPTH pixels from `first` on. */
+/* Copies the patches of the line's DEPTH pixels from `first` on. */
 static void fill_patches(const line *l, const tdi_bfloat16 *x, int64_t first, const packed *p)
 {
     int64_t image = l->h * l->w * l->channels;
@@ -169,7 +169,7 @@ static void fill_patches(const line *l, const tdi_bfloat16 *x, int64_t first, co
     }
 }
 
-/* SIDE channels of two pixels in turn, as numbers of 32 bits. */
+/* Pairs SIDE channels of two pixels, as 32-bit words. */
 TDI_INLINE __m512i pair(const tdi_bfloat16 *first, const tdi_bfloat16 *second)
 {
     __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)first));
@@ -177,7 +177,7 @@ TDI_INLINE __m512i pair(const tdi_bfloat16 *first, const tdi_bfloat16 *second)
     return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 
-/* DEPTH pixels of `channels` <= RUN from c on: read from end to end, then turned. */
+/* Transposes `channels` <= RUN channels from c on of DEPTH pixels by pairs; each pixel is read from end to end. */
 static void turn(const line *l, const tdi_bfloat16 *const *at, int64_t c, int64_t channels, tdi_bfloat16 *to)
 {
     float pairs[RUN / SIDE][SIDE][SIDE];
@@ -194,8 +194,8 @@ static void turn_all(const line *l, const tdi_bfloat16 *const *at, tdi_bfloat16 
         turn(l, at, c, tdi_least(RUN, l->c - c), to);
 }
 
-/* [c / SIDE][chunk / DEPTH] tiles of a channel a row: `count` pixels, a multiple of DEPTH. In tiles, since rows that
- * are far apart come from L2 one by one. */
+/* Packs `count` pixels, a multiple of DEPTH, of x: [c / SIDE][chunk / DEPTH] tiles with a channel in each row. They are
+ * tiles, since rows that are far apart come from L2 one by one. */
 static void pack_x(const line *l, int64_t count, const packed *p)
 {
     for (int64_t k = 0; k < count; k += DEPTH)
@@ -211,7 +211,7 @@ static void pack_patches(const line *l, const tdi_bfloat16 *x, int64_t first, in
     }
 }
 
-/* [copies][f / SIDE] times a row of SIDE channels for each pair of pixels. */
+/* Packs dy: [copies][f / SIDE][pairs of pixels], each a row of SIDE channels. */
 static void pack_dy(const line *l, int64_t count, const packed *p)
 {
     for (int64_t odd = 0; odd < l->copies; odd++) {
@@ -224,7 +224,7 @@ static void pack_dy(const line *l, int64_t count, const packed *p)
 
 /* ---- multiplying ---- */
 
-/* WIDE channels of x by WIDE of dy over `depth` pixels: adds to, or makes, so many rows of the filter. */
+/* Multiplies WIDE channels of x by WIDE of dy over `depth` pixels; stores WIDE rows of the filter, or adds to them. */
 __attribute__((target("amx-tile,amx-bf16"))) static void
 multiply(const line *l, const tdi_bfloat16 *x, const tdi_bfloat16 *dy, int64_t depth, bool adds, float *to)
 {
@@ -258,7 +258,7 @@ multiply(const line *l, const tdi_bfloat16 *x, const tdi_bfloat16 *dy, int64_t d
     _tile_stored(3, below + SIDE, to_row);
 }
 
-/* The chunk's pixels [k, k + depth) of x. */
+/* Multiplies the chunk's pixels [k, k + depth) of x, for all places and channels. */
 static void multiply_block(const line *l, const packed *p, int64_t k, int64_t depth, bool adds, float *filter)
 {
     for (int64_t c = 0; c < l->c; c += WIDE)
@@ -279,7 +279,7 @@ static const char *declines(const tdi_call *call)
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *filter = &call->out.shape;
     bool point = filter->dim[0] == 1 && filter->dim[1] == 1, few = has_few_channels(filter);
-    if (!tdi_tiles_work())
+    if (!tdi_amx_works())
         return "no AMX";
     if (call->in[0].dtype != TD_BFLOAT16 || call->in[1].dtype != TD_BFLOAT16)
         return "a float32 operand";
@@ -297,7 +297,7 @@ static const char *declines(const tdi_call *call)
 
 static size_t bytes_of_pixels(const line *l)
 {
-    return (size_t)(l->dy_pixels + DEPTH) * sizeof(tdi_bfloat16 *); /* an odd copy sees one more */
+    return (size_t)(l->dy_pixels + DEPTH) * sizeof(tdi_bfloat16 *); /* an odd copy reads one more pixel */
 }
 
 static size_t bytes_of_zeros(const line *l)
@@ -354,19 +354,19 @@ static void filter_run(const tdi_call *call)
     line l = line_of(call);
     packed p = places(&l, call->scratch);
     float *filter = l.patches ? p.sums : call->out.data;
-    tdi_tiles_begin();
+    tdi_amx_begin();
     for (int64_t first = 0; first < l.pixels; first += l.chunk) {
         int64_t count = tdi_least(l.chunk, tdi_rounded_up(l.pixels - first, DEPTH));
         pack_chunk(&l, call, first, count, &p);
         for (int64_t k = 0; k < count; k += BLOCK)
             multiply_block(&l, &p, k, tdi_least(BLOCK, count - k), first + k > 0, filter);
     }
-    tdi_tiles_end();
+    tdi_amx_end();
     if (l.patches)
         memcpy(call->out.data, filter, (size_t)tdi_shape_elements(&call->out.shape) * sizeof *filter);
 }
 
-/* Filters of several places take x several times, and patches are filled up to a multiple of 32. */
+/* Not sure for filters of several places, which read x several times, or read patches padded to a multiple of 32. */
 static tdi_confidence filter_confidence(const tdi_call *call)
 {
     const td_shape *filter = &call->out.shape;
@@ -386,10 +386,10 @@ static const char *declines(const tdi_call *call)
 
 #endif
 
-const tdi_kernel TDI_ISA_NAME(tdi_cpu_tiles_conv2d_grad_filter) = {.name = TDI_ISA_TEXT " conv2d_grad_filter by tiles",
-                                                                   .op = &tdi_op_conv2d_grad_filter,
-                                                                   .takes = TDI_TAKES_BFLOAT16,
-                                                                   .declines = declines,
-                                                                   .confidence = filter_confidence,
-                                                                   .prepare = filter_prepare,
-                                                                   .run = filter_run};
+const tdi_kernel TDI_ISA_NAME(tdi_cpu_amx_conv2d_grad_filter) = {.name = TDI_ISA_TEXT " conv2d_grad_filter by tiles",
+                                                                 .op = &tdi_op_conv2d_grad_filter,
+                                                                 .takes = TDI_TAKES_BFLOAT16,
+                                                                 .declines = declines,
+                                                                 .confidence = filter_confidence,
+                                                                 .prepare = filter_prepare,
+                                                                 .run = filter_run};

@@ -1,6 +1,6 @@
-/* conv2d_grad_filter_broadcast_isa.c - the gradient of a convolution's filter, with filters in the lanes
- * (conv2d_broadcast_isa.h): a vector of dy meets some neighbouring numbers of x, whose sums stay in registers over some
- * rows of dy, which stay in the caches for the whole filter. */
+/* conv2d_grad_filter_broadcast_isa.c - the gradient of a convolution's filter, one filter per SIMD lane
+ * (conv2d_broadcast_isa.h). A vector of dy is multiplied by several neighbouring numbers of x, each broadcast. The
+ * sums stay in registers over some rows of dy, which stay in the caches for the whole filter. */
 #include "cpu/conv/conv2d_broadcast_isa.h"
 #include "cpu/kernels.h"
 
@@ -13,13 +13,13 @@ enum { VECTORS = 2, ROOM = 1 << 14 /* floats of dy */ };
 
 /* x, dy [samples, y_h, y_w, filters] -> the filter's gradient [kh, kw, c, filters]. */
 typedef struct conv {
-    tdi_seen x;
+    tdi_padded x;
     tdi_axis rows, columns;
     int64_t samples, y_h, y_w, filters;
-    int64_t filter;       /* the first that is made */
+    int64_t filter;       /* this call makes filters from `filter` on */
     int64_t groups, c, f; /* of a group */
-    int64_t runs, run;    /* straight stretches of x under a row of the filter; numbers in each */
-    int64_t together;     /* rows of dy, at a time */
+    int64_t runs, run;    /* contiguous stretches of x under a row of the filter; numbers in each */
+    int64_t together;     /* rows of dy that are worked on at a time */
 } conv;
 
 static conv conv_of(const tdi_call *call)
@@ -40,35 +40,35 @@ static conv conv_of(const tdi_call *call)
               .runs = a->dilation_w == 1 && a->groups == 1 ? 1 : filter->dim[1]};
     v.run = v.columns.size * v.c / v.runs;
     v.together = tdi_share_of(v.y_h, tdi_most(ROOM / (v.y_w * v.filters), 1));
-    v.x = tdi_seen_by(x, &v.columns, v.y_w);
+    v.x = tdi_padded_for(x, &v.columns, v.y_w);
     return v;
 }
 
-/* What some neighbouring numbers of x and some filters of dy are in: rows of both, and of the sums. */
+/* Where some neighbouring numbers of x, some filters of dy and their sums are. */
 typedef struct place {
     const float *x, *dy;
-    int64_t rows, count; /* of dy; filters */
+    int64_t rows, count; /* rows of dy; filters */
     float *sums;
     bool begins;
 } place;
 
-TDI_INLINE tdi_vector dy_vector(bool part, const float *dy, int64_t count)
+TDI_INLINE tdi_vector dy_vector(bool partial, const float *dy, int64_t count)
 {
-    return part ? tdi_load_part(dy, count) : tdi_load(dy);
+    return partial ? tdi_load_first(dy, count) : tdi_load(dy);
 }
 
-/* `part`: the last vector is not full. */
-TDI_INLINE void add_tile(int taps, int vectors, bool part, const conv *v, place at)
+/* Makes or adds a tile of sums. `partial`: the last vector is not full. */
+TDI_INLINE void add_tile(int taps, int vectors, bool partial, const conv *v, place at)
 {
     tdi_vector sum[TAPS][VECTORS] = {{{0}}};
-    int64_t step = v->columns.stride * v->x.c, row = v->rows.stride * tdi_seen_row(&v->x);
+    int64_t step = v->columns.stride * v->x.c, row = v->rows.stride * tdi_padded_row(&v->x);
     for (int64_t oy = 0; oy < at.rows; oy++, at.x += row) {
         const float *x = at.x;
         for (int64_t ox = 0; ox < v->y_w; ox++, x += step, at.dy += v->filters) {
             tdi_vector d[VECTORS];
             TDI_UNROLL
             for (int j = 0; j < vectors; j++)
-                d[j] = dy_vector(part && j == vectors - 1, at.dy + j * TDI_WIDTH, at.count - j * TDI_WIDTH);
+                d[j] = dy_vector(partial && j == vectors - 1, at.dy + j * TDI_WIDTH, at.count - j * TDI_WIDTH);
             TDI_UNROLL
             for (int i = 0; i < taps; i++) {
                 TDI_UNROLL
@@ -83,7 +83,7 @@ TDI_INLINE void add_tile(int taps, int vectors, bool part, const conv *v, place 
         for (int j = 0; j < vectors; j++) {
             float *to = at.sums + i * v->filters + j * TDI_WIDTH;
             int64_t count = at.count - j * TDI_WIDTH;
-            tdi_store_part(to, at.begins ? sum[i][j] : tdi_load_part(to, count) + sum[i][j], count);
+            tdi_store_first(to, at.begins ? sum[i][j] : tdi_load_first(to, count) + sum[i][j], count);
         }
     }
 }
@@ -120,7 +120,7 @@ static void add_any_tile(int64_t taps, const conv *v, place at)
     }
 }
 
-/* A straight stretch of x, with all filters of its group. */
+/* Adds a contiguous stretch of x, with all filters of its group. */
 static void add_run(const conv *v, place at)
 {
     for (int64_t k = 0, now; k < v->run; k += now) {
@@ -136,7 +136,7 @@ static void add_run(const conv *v, place at)
     }
 }
 
-/* What row ky of the filter meets by rows [begin, end) of dy. */
+/* Adds what row ky of the filter meets for rows [begin, end) of dy. */
 static void add_filter_row(const conv *v, const float *x, const float *dy, int64_t ky, int64_t begin, int64_t end,
                            bool begins, float *sums)
 {
@@ -147,8 +147,8 @@ static void add_filter_row(const conv *v, const float *x, const float *dy, int64
     place at = {.rows = tdi_most(end - begin, 0), .begins = begins};
     for (int64_t r = 0; r < v->runs; r++)
         for (int64_t group = 0; group < v->groups; group++) {
-            int64_t cell = r * v->columns.dilation; /* the padding has room in x */
-            at.x = x + (begin * h->stride + above) * tdi_seen_row(&v->x) + cell * v->x.c + group * v->c;
+            int64_t cell = r * v->columns.dilation; /* x is padded */
+            at.x = x + (begin * h->stride + above) * tdi_padded_row(&v->x) + cell * v->x.c + group * v->c;
             at.dy = dy + begin * v->y_w * v->filters + v->filter + group * v->f;
             at.sums = sums + (ky * v->runs + r) * v->run * v->filters + v->filter + group * v->f;
             add_run(v, at);
@@ -178,7 +178,7 @@ static td_status prepare(const tdi_call *call, void **state, size_t *scratch, td
 {
     (void)state;
     conv v = conv_of(call);
-    *scratch = (size_t)tdi_seen_floats(&v.x) * sizeof(float);
+    *scratch = (size_t)tdi_padded_floats(&v.x) * sizeof(float);
     return tdi_broadcast_check_share(call, error);
 }
 
@@ -186,9 +186,9 @@ static void run(const tdi_call *call)
 {
     conv v = conv_of(call);
     int64_t of_x = v.x.h * v.x.w * v.x.c, of_dy = v.y_h * v.y_w * v.filters;
-    tdi_seen_clear(&v.x, call->scratch);
+    tdi_padded_clear(&v.x, call->scratch);
     for (int64_t i = 0; i < v.samples; i++) {
-        const float *x = tdi_see(&v.x, (const float *)call->in[0].data + i * of_x, call->scratch);
+        const float *x = tdi_pad_image(&v.x, (const float *)call->in[0].data + i * of_x, call->scratch);
         const float *dy = (const float *)call->in[1].data + i * of_dy;
         for (int64_t oy = 0; oy < v.y_h; oy += v.together)
             for (int64_t ky = 0; ky < v.rows.size; ky++)

@@ -2,9 +2,10 @@
  * values by AVX512-BF16: x^T . dy for each place of the filter, [c, pixels] . [pixels, f] over the pixels of all
  * samples' dy.
  *
- * bfloat16s go in pairs of pixels. Of some hundred pixels dy is packed once, x for each place of the filter, as that
- * place sees it: nothing is multiplied for being beside an image but zeros in x. Both are packed by so many channels at
- * a time as L2 holds with the filter's share, and the next pixels are asked for while these are multiplied. */
+ * bfloat16 values are multiplied in pairs of pixels. For some hundred pixels at a time dy is packed once, and x once
+ * for each place of the filter, as that place reads it; only the zeros of x outside of an image are multiplied in
+ * vain. So many channels are packed at a time as L2 holds beside the filter's share, and the next pixels are
+ * prefetched while these are multiplied. */
 #include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
 
@@ -15,12 +16,12 @@
 
 enum {
     SIDE = TDI_SIDE,
-    VECTORS = TDI_TILE_VECTORS, /* of dy of a tile, at most */
-    TURN = 2,                   /* steps of a tile's loop */
-    LEAST = 2 * SIDE,           /* channels of either side */
+    VECTORS = TDI_TILE_VECTORS, /* vectors of dy of a tile, at most */
+    TURN = 2,                   /* steps in a turn of a tile's loop */
+    LEAST = 2 * SIDE,           /* channels of x, and of dy, at least */
     STEPS = 136,                /* pixels, or pairs of them, that are packed at a time */
-    FEWER_STEPS = 72,           /* where tiles have four vectors of dy, which are to stay in L1 */
-    MORE_STEPS = 200,           /* for filters of LARGE places, which come from L2 or from beyond each time */
+    FEWER_STEPS = 72,           /* where tiles have four vectors of dy, which shall stay in L1 */
+    MORE_STEPS = 200,           /* for filters with places of LARGE size, whose sums come from L2 or beyond each time */
     LARGE = 1 << 15,
     GROUP_OF_X = 256, /* channels that are packed at a time */
     GROUP_OF_DY = 256,
@@ -30,21 +31,21 @@ enum {
 /* x [samples, h, w, c], dy [samples, oh, ow, f] */
 typedef struct conv {
     int64_t samples, h, w, c, oh, ow, f, kh, kw;
-    int64_t begin, end; /* of the f, those that are made */
+    int64_t begin, end; /* this call makes filters [begin, end) */
     int64_t stride_h, stride_w, dilation_h, dilation_w;
-    int64_t top, left;    /* zeros above and beside x that the first place sees */
-    int64_t element;      /* bytes of a channel of x, or dy */
-    int64_t step, pixels; /* pixels of a word; of dy */
+    int64_t top, left;    /* zeros above and left of x that the first place reads */
+    int64_t element;      /* bytes of a channel of x and of dy */
+    int64_t step, pixels; /* pixels in a word; pixels of dy */
     int64_t chunk;        /* steps that are packed at a time, a multiple of TURN */
-    int64_t wide;         /* channels of dy of a tile */
-    bool pairs;           /* of bfloat16s */
+    int64_t wide;         /* channels of dy in a tile */
+    bool pairs;           /* words are pairs of bfloat16 values */
 } conv;
 
 typedef struct packed {
     const char **at;                          /* [chunk * step] pixels */
-    char *zeros;                              /* a pixel of x or of dy */
+    char *zeros;                              /* a pixel's worth, of x or of dy */
     tdi_word *x, *dy;                         /* [group / SIDE][chunk][SIDE] */
-    tdi_prefetch_region prefetch[PREFETCHES]; /* of the next pixels: dy, x */
+    tdi_prefetch_region prefetch[PREFETCHES]; /* prefetches of the next pixels of dy and x */
 } packed;
 
 static int64_t steps_of(const conv *v)
@@ -87,14 +88,14 @@ static conv conv_of(const tdi_call *call)
 
 /* ---- packing ---- */
 
-/* Of dy the pixels [first, first + count). */
+/* Finds pixels [first, first + count) of dy. */
 static void find_dy(const conv *v, const char *dy, int64_t first, int64_t count, const packed *p)
 {
     for (int64_t i = 0; i < count; i++)
         p->at[i] = dy + (first + i) * v->f * v->element;
 }
 
-/* What place (i, j) of the filter sees of x from those. */
+/* Finds what place (i, j) of the filter reads of x for those pixels. */
 static void find_x(const conv *v, const char *x, int64_t i, int64_t j, int64_t first, int64_t count, const packed *p)
 {
     int64_t row = first / v->ow, column = first % v->ow, pixel = v->c * v->element;
@@ -133,7 +134,7 @@ static int64_t steps_from(const conv *v, int64_t count)
     return tdi_rounded_up((count + v->step - 1) / v->step, TURN);
 }
 
-/* Channels [begin, begin + channels) of `count` pixels, and behind them zeros for whole steps and turns. */
+/* Packs channels [begin, begin + channels) of `count` pixels, with zeros behind them up to whole steps and turns. */
 static void pack(const conv *v, const packed *p, int64_t begin, int64_t channels, int64_t count, tdi_word *to)
 {
     int64_t pixels = steps_from(v, count) * v->step;
@@ -148,12 +149,12 @@ typedef struct product {
     const tdi_word *x, *dy;
     int64_t panel; /* words from SIDE channels of dy to the next */
     int64_t steps;
-    int64_t row; /* of the filter, in floats */
-    bool adds;   /* to what is there */
+    int64_t row; /* floats of a row of the filter */
+    bool adds;   /* adds to what is there */
     tdi_prefetch_lines prefetch;
 } product;
 
-/* Sets a tile's sums to zero and asks for its rows, also where they will only be written: they would be waited for. */
+/* Clears a tile's sums and prefetches its rows of the filter, which storing, too, would have to wait for. */
 TDI_INLINE void begin(int rows, int vectors, const product *m, const float *to, tdi_tile sums)
 {
     TDI_UNROLL_ALL
@@ -166,7 +167,7 @@ TDI_INLINE void begin(int rows, int vectors, const product *m, const float *to, 
     }
 }
 
-/* A tile: adds to, or makes, so many rows of the filter. */
+/* Makes a tile: stores `rows` rows of the filter, or adds to them. */
 TDI_INLINE void multiply(bool pairs, int rows, int vectors, product m, float *to)
 {
     tdi_tile sums;
@@ -217,7 +218,7 @@ typedef struct tile {
     void (*multiply)(product, float *);
 } tile;
 
-/* Those of SIDE channels of x. */
+/* The tiles that make up SIDE channels of x. */
 static const tile of_floats[] = {{6, six_by_four}, {6, six_by_four}, {4, four_by_four}},
                   of_few_floats[] = {{8, eight_by_two}, {8, eight_by_two}},
                   of_pairs[] = {{8, eight_by_two_of_pairs}, {8, eight_by_two_of_pairs}};
@@ -229,7 +230,7 @@ static const tile *tiles_of(const conv *v)
     return v->wide == VECTORS * SIDE ? of_floats : of_few_floats;
 }
 
-/* The packed channels of x by those of dy. */
+/* Multiplies the packed channels of x by those of dy. */
 static void multiply_groups(const conv *v, packed *p, int64_t channels, int64_t filters, product m, float *to)
 {
     const tile *tiles = tiles_of(v);
@@ -251,7 +252,7 @@ static const char *declines(const tdi_call *call)
     bool pairs = call->in[0].dtype == TD_BFLOAT16;
     if (pairs && !tdi_pairs_work())
         return "no AVX512-BF16";
-    if (pairs && tdi_tiles_work())
+    if (pairs && tdi_amx_works())
         return "AMX multiplies more at a time";
     if (call->in[0].dtype != call->in[1].dtype)
         return "operands of different types";
@@ -260,7 +261,7 @@ static const char *declines(const tdi_call *call)
     return filter->dim[2] % LEAST || filter->dim[3] % LEAST ? "channels in other than multiples of 32" : NULL;
 }
 
-/* In scratch, NULL: none is there yet. Returns its size. */
+/* Lays the scratch out and returns its size; `scratch` NULL: the size alone is wanted. */
 static size_t lay_out(const conv *v, char *scratch, packed *p)
 {
     char *at, *x, *dy;
@@ -283,7 +284,7 @@ static td_status filter_prepare(const tdi_call *call, void **state, size_t *scra
     return (v.end - v.begin) % LEAST ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
 }
 
-/* Place (i, j) of the filter, from `count` pixels and the packed channels of dy, `filters` from f on. */
+/* Makes place (i, j) of the filter from `count` pixels, for the packed channels of dy, `filters` from f on. */
 static void make_place(const conv *v, const tdi_call *call, packed *p, int64_t i, int64_t j, int64_t first,
                        int64_t count, int64_t f, int64_t filters)
 {
@@ -297,7 +298,7 @@ static void make_place(const conv *v, const tdi_call *call, packed *p, int64_t i
     }
 }
 
-/* For the chunk that begins with that pixel. */
+/* Prepares the prefetches for the chunk that begins with pixel `first`. */
 static void prefetch_pixels(const conv *v, const tdi_call *call, int64_t first, packed *p)
 {
     int64_t count = tdi_least(v->chunk * v->step, v->pixels - first);
@@ -329,7 +330,7 @@ static void filter_run(const tdi_call *call)
         make_chunk(&v, call, &p, first, tdi_least(v.chunk * v.step, v.pixels - first));
 }
 
-/* In float32 Winograd's method may be faster, and so may the library be. */
+/* Not sure in float32: Winograd's method or oneDNN may be faster. */
 static tdi_confidence filter_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;

@@ -1,29 +1,30 @@
-/* conv2d_grad_filter_interleaved_isa.c - the gradient of the filter of a convolution of few channels, a sample in each
- * lane (conv2d_interleaved_isa.h): it keeps one sum per lane, and adds the lanes up last. Columns of x that are blank
- * in all of a block's images are left out, where what they are multiplied by is finite and columns are not strided. */
+/* conv2d_grad_filter_interleaved_isa.c - the gradient of the filter of a convolution of few channels, one sample per
+ * SIMD lane (conv2d_interleaved_isa.h). Each lane keeps a sum of its own; the lanes are added up last. Columns of x
+ * that are blank in all images of a block are left out, where what they would be multiplied by is finite and columns
+ * are not strided. */
 #include "cpu/conv/conv2d_interleaved_isa.h"
 #include "cpu/skip_zeros_isa.h"
 
 enum { ROWS = TDI_CONV_ROWS, COLUMNS = TDI_CONV_COLUMNS, SUMS = TDI_CONV_SUMS };
-enum { CHUNK_BYTES = 24 * 1024 /* of dy: what stays in the first cache */ };
+enum { CHUNK_BYTES = 24 * 1024 /* of dy; they stay in the first-level cache */ };
 
-/* Rows of dy, and of x those that one row of the filter sees for them. */
+/* Rows of dy, and the rows of x that one row of the filter meets for them. */
 typedef struct strip {
     const float *x, *dy;
-    const tdi_span *filled; /* of the rows of x, or NULL */
+    const tdi_span *nonblank; /* each row of x's nonblank columns, or NULL */
     int64_t rows;
 } strip;
 
-/* The columns of dy for which any of `taps` taps from tap k on sees filled columns of x; without strides along rows. */
-TDI_INLINE tdi_rows columns_under(const tdi_conv *p, const tdi_span *filled, int64_t k, int taps)
+/* The columns of dy for which any of `taps` taps from tap k on meets nonblank columns of x. Columns are not strided. */
+TDI_INLINE tdi_rows columns_under(const tdi_conv *p, const tdi_span *nonblank, int64_t k, int taps)
 {
     int64_t first = p->before_w - k / p->c, last = p->before_w - (k + taps - 1) / p->c;
-    return (tdi_rows){tdi_most(filled->begin + last, 0), tdi_least(filled->end + first, p->ow)};
+    return (tdi_rows){tdi_most(nonblank->begin + last, 0), tdi_least(nonblank->end + first, p->ow)};
 }
 
-/* Adds to `sums` [taps, f, lane] the products of `taps` taps from tap k on with `filters` filters of dy. These are
- * added up apart, so that rounding errors do not grow with all that was there before. `leave`: what is blank is left
- * out. */
+/* Adds to `sums` [taps, f, lane] the products of `taps` taps from tap k on with `filters` filters of dy. The products
+ * are summed on their own first, so that rounding errors do not grow with the sums so far. `leave`: blank columns are
+ * left out. */
 TDI_INLINE void tap_tile(bool leave, int filters, int taps, const tdi_conv *p, const strip *from, int64_t k, bool fresh,
                          float *sums)
 {
@@ -39,7 +40,7 @@ TDI_INLINE void tap_tile(bool leave, int filters, int taps, const tdi_conv *p, c
         const float *at_x = x + oy * p->stride_h * tdi_conv_row_of_x(p), *at_y = dy + oy * tdi_conv_row_of_y(p);
         int64_t count = p->ow;
         if (leave) {
-            tdi_rows columns = columns_under(p, from->filled + oy * p->stride_h, k, taps);
+            tdi_rows columns = columns_under(p, from->nonblank + oy * p->stride_h, k, taps);
             if (columns.begin >= columns.end)
                 continue;
             at_x += columns.begin * p->c * TDI_WIDTH;
@@ -53,7 +54,7 @@ TDI_INLINE void tap_tile(bool leave, int filters, int taps, const tdi_conv *p, c
                 tap[j] = tdi_load(at_x + j * TDI_WIDTH);
             TDI_UNROLL
             for (int i = 0; i < filters; i++) {
-                tdi_vector d = tdi_load_once(at_y + i * TDI_WIDTH);
+                tdi_vector d = tdi_load_to_register(at_y + i * TDI_WIDTH);
                 TDI_UNROLL
                 for (int j = 0; j < taps; j++)
                     sum[i][j] += d * tap[j];
@@ -70,7 +71,7 @@ TDI_INLINE void tap_tile(bool leave, int filters, int taps, const tdi_conv *p, c
     }
 }
 
-/* One row of the filter for `filters` filters. */
+/* Makes one row of the filter for `filters` filters. */
 TDI_INLINE void tap_row(bool leave, int filters, const tdi_conv *p, const strip *from, bool fresh, float *sums)
 {
     enum { MOST = COLUMNS };
@@ -128,7 +129,7 @@ static void filled_tap_row(int64_t filters, const tdi_conv *p, const strip *from
     any_tap_row(true, filters, p, from, fresh, sums);
 }
 
-/* The rows of y in [begin, end) whose filter row ky does not lie in the padding. */
+/* The rows of y in [begin, end) for which row ky of the filter does not lie in the padding. */
 static tdi_rows rows_under(const tdi_conv *p, int64_t ky, int64_t begin, int64_t end)
 {
     int64_t above = p->before_h - ky, below = p->h + above;
@@ -136,7 +137,7 @@ static tdi_rows rows_under(const tdi_conv *p, int64_t ky, int64_t begin, int64_t
                       tdi_least(end, below > 0 ? (below + p->stride_h - 1) / p->stride_h : 0)};
 }
 
-/* Rows [begin, end) of y of one block of samples, for `now` filters; dy begins with row `begin`. */
+/* Adds rows `y` of a block of samples, for `now` filters; dy begins with the first of these rows. */
 static void add_rows(const tdi_conv *p, const float *padded, const float *dy, tdi_rows y, int64_t f, int64_t now,
                      bool fresh, float *sums)
 {
@@ -148,9 +149,9 @@ static void add_rows(const tdi_conv *p, const float *padded, const float *dy, td
         int64_t top = r.begin * p->stride_h + ky - p->before_h;
         strip from = {.x = padded + top * tdi_conv_row_of_x(p),
                       .dy = dy + (r.begin - y.begin) * tdi_conv_row_of_y(p) + f * TDI_WIDTH,
-                      .filled = p->filled ? p->filled + top : NULL,
+                      .nonblank = p->nonblank ? p->nonblank + top : NULL,
                       .rows = r.end - r.begin};
-        (p->filled ? filled_tap_row : whole_tap_row)(now, p, &from, fresh, sums + ky * row_of_sums + f * TDI_WIDTH);
+        (p->nonblank ? filled_tap_row : whole_tap_row)(now, p, &from, fresh, sums + ky * row_of_sums + f * TDI_WIDTH);
     }
 }
 
@@ -163,7 +164,7 @@ void TDI_ISA_NAME(tdi_conv_correlate)(const tdi_conv *p, const float *x, const f
     }
 }
 
-/* Rows of dy that are worked on at a time. */
+/* How many rows of dy are worked on at a time. */
 static int64_t chunk_rows(const tdi_conv *p)
 {
     int64_t rows = CHUNK_BYTES / (p->ow * tdi_least(p->f, ROWS) * TDI_WIDTH * (int64_t)sizeof(float));
@@ -178,25 +179,25 @@ static int64_t chunk_floats(const tdi_conv *p, bool interleaved)
 static void add_block(const tdi_conv *p, const tdi_value *x, const tdi_value *dy, int64_t block, float *room,
                       float *sums)
 {
-    int64_t line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
+    int64_t line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_block_samples(p, block);
     const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, room),
                 *from = (const float *)dy->data + block * TDI_WIDTH * sample;
     float *chunk = room + tdi_conv_padded_floats(p);
-    tdi_span *filled = (tdi_span *)(chunk + chunk_floats(p, dy->batch_interleaved));
-    bool any_blank = p->stride_w == 1 && TDI_ISA_NAME(tdi_conv_find_filled)(p, padded, filled);
+    tdi_span *nonblank = (tdi_span *)(chunk + chunk_floats(p, dy->batch_interleaved));
+    bool any_blank = p->stride_w == 1 && TDI_ISA_NAME(tdi_conv_find_nonblank)(p, padded, nonblank);
     tdi_conv q = *p;
     for (int64_t oy = 0; oy < p->oh; oy += chunk_rows(p)) {
         tdi_rows y = {oy, tdi_least(oy + chunk_rows(p), p->oh)};
         if (!dy->batch_interleaved)
-            tdi_turn_in(from + oy * line, sample, lanes, (y.end - y.begin) * line, chunk);
+            tdi_interleave(from + oy * line, sample, lanes, (y.end - y.begin) * line, chunk);
         const float *at = dy->batch_interleaved ? from + oy * tdi_conv_row_of_y(p) : chunk;
         bool leave = any_blank && tdi_all_finite(at, 0, 1, NULL, (y.end - y.begin) * tdi_conv_row_of_y(p));
-        q.filled = leave ? filled : NULL;
+        q.nonblank = leave ? nonblank : NULL;
         TDI_ISA_NAME(tdi_conv_correlate)(&q, padded, at, y, false, sums);
     }
 }
 
-/* A block that is not full comes first: what its empty lanes hold is forgotten. */
+/* A block that is not full comes first, so that the sums of its empty lanes can be cleared. */
 static void add_blocks(const tdi_conv *p, const tdi_value *x, const tdi_value *dy, float *room, float *sums)
 {
     int64_t full = p->samples / TDI_WIDTH, rest = p->samples % TDI_WIDTH, count = tdi_conv_filter_floats(p);

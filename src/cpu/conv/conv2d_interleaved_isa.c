@@ -1,14 +1,16 @@
-/* conv2d_interleaved_isa.c - convolutions of few channels, a sample in each lane (conv2d_interleaved_isa.h), and the
- * gradient of their input.
+/* conv2d_interleaved_isa.c - convolutions of few channels, one sample per SIMD lane (conv2d_interleaved_isa.h), and the
+ * gradients of their inputs.
  *
- * Samples are batch-interleaved, [h, w, c, lane], or are turned that way and back block by block. In that layout the
- * taps of one filter row, [kw, c], are a straight run of vectors. The gradient of the input is a convolution of dy with
+ * Values are batch-interleaved, [h, w, c, lane], or are interleaved and back block by block. In that layout the taps of
+ * one row of the filter, [kw, c], are a straight run of vectors. The gradient of the input is a convolution of dy with
  * the filter turned about.
  *
- * Zeros of the padding stand left and right of each row that is read; above and below, filter rows are left out, and so
- * are the taps that only padding lies under. Where a block's images have blank borders in common, as handwritten digits
- * do, what sees nothing else is not computed: it is what the bias alone makes. The results are the same but for the
- * sign of a zero: blank columns times an infinity or NaN, which is NaN, are not left out. */
+ * The zeros of the padding stand left and right of each row that is read. Above and below the image, rows of the filter
+ * are left out, and so are the taps under which there is only padding.
+ *
+ * Where all images of a block have blank borders, as handwritten digits do, a pixel that sees nothing else is not
+ * computed: it is what the bias alone gives. Results are the same but for the sign of a zero: blank columns are not
+ * left out where they would be multiplied by an infinity or NaN, which gives NaN. */
 #include "cpu/conv/conv2d_interleaved_isa.h"
 #include "cpu/math_isa.h"
 #include "cpu/skip_zeros_isa.h"
@@ -31,7 +33,7 @@ const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x
         if (x->batch_interleaved)
             memcpy(inside, from + i * line * TDI_WIDTH, (size_t)(columns * TDI_WIDTH) * sizeof *inside);
         else
-            tdi_turn_in(from + i * line, sample, tdi_conv_lanes(p, block), columns, inside);
+            tdi_interleave(from + i * line, sample, tdi_conv_block_samples(p, block), columns, inside);
         tdi_clear(inside + columns * TDI_WIDTH, tdi_conv_row_of_x(p) - before - columns * TDI_WIDTH);
     }
     return padded;
@@ -45,7 +47,7 @@ static bool is_blank(const float *column, int64_t channels)
     return !tdi_nonzero_bits(any);
 }
 
-bool TDI_ISA_NAME(tdi_conv_find_filled)(const tdi_conv *p, const float *padded, tdi_span *filled)
+bool TDI_ISA_NAME(tdi_conv_find_nonblank)(const tdi_conv *p, const float *padded, tdi_span *nonblank)
 {
     int64_t column = p->c * TDI_WIDTH, inside = tdi_least(p->row - p->before_w, p->w), blank = 0;
     const float *row = padded + p->before_w * column;
@@ -55,7 +57,7 @@ bool TDI_ISA_NAME(tdi_conv_find_filled)(const tdi_conv *p, const float *padded, 
             begin++;
         while (begin < end && is_blank(row + (end - 1) * column, p->c))
             end--;
-        filled[i] = begin < end ? (tdi_span){(int32_t)begin, (int32_t)end} : TDI_CONV_BLANK;
+        nonblank[i] = begin < end ? (tdi_span){(int32_t)begin, (int32_t)end} : TDI_CONV_BLANK;
         blank += inside - (end - begin);
     }
     return blank > 0;
@@ -63,7 +65,8 @@ bool TDI_ISA_NAME(tdi_conv_find_filled)(const tdi_conv *p, const float *padded, 
 
 /* ---- a row of y ---- */
 
-/* The columns of y that see any of columns [begin, end) of x: none, where these are the gradient of zeros around. */
+/* The columns of y that see any of columns [begin, end) of x. There are none where x lies in the padding of the forward
+ * convolution. */
 static tdi_rows columns_seeing(const tdi_conv *p, int64_t begin, int64_t end)
 {
     int64_t first = tdi_most(begin + p->before_w - p->kw + 1, 0), last = end - 1 + p->before_w;
@@ -71,8 +74,8 @@ static tdi_rows columns_seeing(const tdi_conv *p, int64_t begin, int64_t end)
                       tdi_least(last / p->stride_w + 1, p->ow)};
 }
 
-/* What a row of y is made from: the rows of the filter that lie neither in the padding nor over blank rows, the first
- * row of x they meet, and the columns of y that see more than blank ones. */
+/* What a row of y is made from: the rows of the filter that lie neither over the padding nor over blank rows, the first
+ * row of x that they meet, and the columns of y that see nonblank columns. */
 typedef struct sources {
     int64_t rows;
     const float *x, *filter, *bias;
@@ -83,15 +86,15 @@ static tdi_rows filled_columns(const tdi_conv *p, tdi_rows of_x)
 {
     int64_t begin = p->w, end = 0;
     for (int64_t i = of_x.begin; i < of_x.end; i++) {
-        begin = tdi_least(begin, p->filled[i].begin);
-        end = tdi_most(end, p->filled[i].end);
+        begin = tdi_least(begin, p->nonblank[i].begin);
+        end = tdi_most(end, p->nonblank[i].end);
     }
     return begin < end ? columns_seeing(p, begin, end) : (tdi_rows){0, 0};
 }
 
 static bool is_blank_row(const tdi_conv *p, int64_t row)
 {
-    return p->filled && p->filled[row].begin >= p->filled[row].end;
+    return p->nonblank && p->nonblank[row].begin >= p->nonblank[row].end;
 }
 
 static sources sources_of(const tdi_conv *p, const float *padded, const float *filter, const float *bias, int64_t oy)
@@ -106,27 +109,27 @@ static sources sources_of(const tdi_conv *p, const float *padded, const float *f
                      .x = padded + of_x.begin * tdi_conv_row_of_x(p),
                      .filter = filter + (of_x.begin - top) * p->kw * p->c * p->f,
                      .bias = bias,
-                     .columns = p->filled ? filled_columns(p, of_x) : (tdi_rows){0, p->ow}};
+                     .columns = p->nonblank ? filled_columns(p, of_x) : (tdi_rows){0, p->ow}};
 }
 
-/* The taps under which columns of x, and not padding alone, lie for any of `positions` neighbours from column `left` of
- * the padded row on. */
+/* The taps that meet a column of x, not only padding, for any of `positions` neighbours from column `left` of the
+ * padded row on. */
 TDI_INLINE tdi_rows taps_inside(const tdi_conv *p, int64_t left, int positions)
 {
     int64_t first = p->before_w - left - (positions - 1) * p->stride_w, last = p->before_w + p->w - left;
     return (tdi_rows){tdi_most(first, 0), tdi_least(last, p->kw)};
 }
 
-/* A tile of y: some filters at some neighbouring positions. */
+/* A tile of y: some filters at some neighbouring positions, whose sums stay in registers. */
 typedef struct tile {
-    const float *x, *filter, *bias; /* under the first tap; the first of the filters at it; NULL: none */
+    const float *x, *filter, *bias; /* x and filter at the first tap; bias may be NULL */
     float *to;
-    int64_t rows, steps;         /* of the filter; taps of each, times channels */
-    int64_t apart, x_row;        /* floats from position to position, row to row */
-    int64_t filters, filter_row; /* floats from step to step, row to row */
+    int64_t rows, steps;         /* rows of the filter; taps of each, times channels */
+    int64_t apart, x_row;        /* floats from position to position, and from row to row */
+    int64_t filters, filter_row; /* floats from step to step, and from row to row */
 } tile;
 
-/* Each of them a function of its own, so that what belongs to other tiles does not take its registers. */
+/* Each size of tile becomes a function of its own, so that other sizes' addresses do not take its registers. */
 TDI_INLINE void make_tile(int filters, int positions, const tile *t)
 {
     tdi_vector sum[ROWS][COLUMNS];
@@ -163,7 +166,7 @@ TDI_INLINE void make_tile(int filters, int positions, const tile *t)
 
 typedef void tile_of(const tile *t);
 
-/* As many sums as there are registers for. */
+/* The sizes of tiles whose sums fit into the registers. */
 #define THREE(X, filters_) X(filters_, 1) X(filters_, 2) X(filters_, 3)
 #define FOUR(X, filters_)  THREE(X, filters_) X(filters_, 4)
 #if defined(__AVX512F__)
@@ -182,7 +185,7 @@ ALL_TILES(TILE)
 #define PLACE(filters_, positions_) [filters_ - 1][positions_ - 1] = tile_##filters_##_##positions_,
 static tile_of *const tiles[ROWS][COLUMNS] = {ALL_TILES(PLACE)};
 
-/* A row of y for `filters` filters from `first` on. */
+/* Makes a row of y for `filters` filters from `first` on. */
 static void y_row(int64_t filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
 {
     int64_t most = tiles[filters - 1][COLUMNS - 1] ? COLUMNS : COLUMNS - 1;
@@ -215,7 +218,7 @@ tdi_rows TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const flo
     return from.columns;
 }
 
-/* A column that sees nothing but blank ones. */
+/* Makes a column of y that sees nothing but blank columns. */
 static void make_blank(const tdi_conv *p, const float *bias, int activation, float *column)
 {
     for (int64_t f = 0; f < p->f; f++)
@@ -229,13 +232,14 @@ static void fill(const float *blank, int64_t size, tdi_rows columns, float *row)
         memcpy(row + i * size, blank, (size_t)size * sizeof *row);
 }
 
-/* All rows of a block of samples; `row` is room for one that is not batch-interleaved, and for a column. */
+/* Makes all rows of a block of samples. `row` has room for a row that is not interleaved, and for a column. */
 static void convolve_block(const tdi_conv *p, const float *x, const float *filter, const float *bias, int activation,
                            int64_t block, float *row, const tdi_value *y)
 {
-    int64_t column = p->f * TDI_WIDTH, line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
+    int64_t column = p->f * TDI_WIDTH, line = p->ow * p->f, sample = p->oh * line,
+            lanes = tdi_conv_block_samples(p, block);
     float *to = (float *)y->data + (p->first + block * TDI_WIDTH) * sample, *blank = row + tdi_conv_row_of_y(p);
-    if (p->filled)
+    if (p->nonblank)
         make_blank(p, bias, activation, blank);
     for (int64_t oy = 0; oy < p->oh; oy++) {
         float *made = y->batch_interleaved ? to + oy * tdi_conv_row_of_y(p) : row;
@@ -244,7 +248,7 @@ static void convolve_block(const tdi_conv *p, const float *x, const float *filte
         fill(blank, column, (tdi_rows){0, seen.begin}, made);
         fill(blank, column, (tdi_rows){seen.end, p->ow}, made);
         if (!y->batch_interleaved)
-            tdi_turn_out(row, lanes, line, to + oy * line, sample);
+            tdi_deinterleave(row, lanes, line, to + oy * line, sample);
     }
 }
 
@@ -261,12 +265,12 @@ static void convolve(const tdi_conv *p, const tdi_value *x, const float *filter,
                      float *scratch, const tdi_value *y)
 {
     float *row = scratch + tdi_conv_padded_floats(p);
-    tdi_span *filled = (tdi_span *)(row + tdi_conv_row_of_y(p) + p->f * TDI_WIDTH);
+    tdi_span *nonblank = (tdi_span *)(row + tdi_conv_row_of_y(p) + p->f * TDI_WIDTH);
     for (int64_t block = 0; block * TDI_WIDTH < p->samples; block++) {
         tdi_conv q = *p;
         const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, scratch);
-        if (TDI_ISA_NAME(tdi_conv_find_filled)(p, padded, filled) && is_finite(p, filter))
-            q.filled = filled;
+        if (TDI_ISA_NAME(tdi_conv_find_nonblank)(p, padded, nonblank) && is_finite(p, filter))
+            q.nonblank = nonblank;
         convolve_block(&q, padded, filter, bias, activation, block, row, y);
     }
 }
@@ -340,7 +344,8 @@ static td_status conv2d_grad_input_prepare(const tdi_call *call, void **state, s
     return tdi_conv_check_samples(&p, error);
 }
 
-/* [kh, kw, f, c] from the last tap to the first, for p.f of the one that gives dx: the forward filter's c. */
+/* Turns the filter about: [kh, kw, f, c] from the last tap to the first. `p` is the convolution that gives dx, whose
+ * p.f is the forward filter's c. */
 static void turn_filter(const tdi_conv *p, const float *filter, float *to)
 {
     for (int64_t k = 0; k < p->kh * p->kw; k++) {

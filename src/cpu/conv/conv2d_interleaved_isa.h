@@ -1,18 +1,23 @@
-/* conv2d_interleaved_isa.h - what convolutions of few channels share: as many samples as a vector has lanes are worked
- * on at once, one in each (batch_interleaved_isa.h). So the lanes are full whatever the number of channels. */
+/* conv2d_interleaved_isa.h - what convolutions of few channels share: the batch-interleaved layout, in which each SIMD
+ * lane works on a sample of its own (batch_interleaved_isa.h), so that all lanes are in use however few channels there
+ * are. */
 #ifndef TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 #define TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 
-#include "cpu/conv/batch_interleaved_isa.h"
+#include "cpu/batch_interleaved_isa.h"
 #include "cpu/prefetch.h"
 #include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)
-enum { TDI_CONV_ROWS = 8, TDI_CONV_COLUMNS = 4, TDI_CONV_SUMS = 24 }; /* of a tile of sums, in registers */
+enum {
+    TDI_CONV_ROWS = 8,
+    TDI_CONV_COLUMNS = 4,
+    TDI_CONV_SUMS = 24
+}; /* rows, columns and sums of a register tile, at most */
 #else
 enum { TDI_CONV_ROWS = 4, TDI_CONV_COLUMNS = 3, TDI_CONV_SUMS = 12 };
 #endif
-enum { TDI_CONV_FEW = 16 /* channels */ };
+enum { TDI_CONV_FEW = 16 /* channels, at most */ };
 
 /* Columns [begin, end) of a row of x. */
 typedef struct tdi_span {
@@ -23,13 +28,13 @@ typedef struct tdi_span {
 
 /* One convolution: x [h, row, c, lane], filter [kh, kw, c, f] -> y [oh, ow, f, lane]. */
 typedef struct tdi_conv {
-    int64_t samples; /* to make, from `first` on */
+    int64_t samples; /* this call makes `samples` samples from `first` on */
     int64_t first;
     int64_t h, w, c, kh, kw, f, oh, ow, stride_h, stride_w;
     int64_t before_h, before_w;
-    int64_t row; /* columns of x with the padding left and right; w when x is read where it is */
+    int64_t row; /* columns of a row of x that is read: with the padding, or w when x is read in place */
     bool in_place;
-    const tdi_span *filled; /* of each row of x: outside of them all is zero; NULL: not known to be */
+    const tdi_span *nonblank; /* [h]: each row of x is zero outside of these columns; NULL: not known */
 } tdi_conv;
 
 /* Rows [begin, end). */
@@ -37,31 +42,34 @@ typedef struct tdi_rows {
     int64_t begin, end;
 } tdi_rows;
 
-/* Row oy of y; bias may be NULL. Returns the columns that it makes: the others see what is not filled alone. */
+/* Makes row oy of y; bias may be NULL. Returns the columns that it has made. The others see blank columns alone: there
+ * y is the bias. */
 tdi_rows TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *filter, const float *bias,
                                     int64_t oy, float *to);
 
-/* Adds to `sums` [kh, kw, c, f, lane] what rows `y` give to the gradient of the filter; dy begins with the first of
- * them. `fresh`: nothing is in `sums` yet, and no row of the filter lies in the padding for all of them. */
+/* Adds to `sums` [kh, kw, c, f, lane] the share of rows `y` in the filter's gradient; dy begins with the first of these
+ * rows. `fresh`: `sums` is uninitialised, and each row of the filter meets at least one of these rows outside of the
+ * padding. */
 void TDI_ISA_NAME(tdi_conv_correlate)(const tdi_conv *p, const float *x, const float *dy, tdi_rows y, bool fresh,
                                       float *sums);
 
-/* The lanes of each of `count` vectors, added up. */
+/* Adds up the lanes of each of `count` vectors. */
 void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *to);
 
-/* Block `block` of x, with the padding left and right: in place or in `padded`, tdi_conv_padded_floats of them. */
+/* Returns block `block` of x with its padding left and right: in place, or made in `padded`, which has
+ * tdi_conv_padded_floats. */
 const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x, int64_t block, float *padded);
 
-/* What each row's filled columns are, in a block with its padding; returns whether any are blank. */
-bool TDI_ISA_NAME(tdi_conv_find_filled)(const tdi_conv *p, const float *padded, tdi_span *filled);
+/* Finds the nonblank columns of each row in a padded block; returns whether any column is blank. */
+bool TDI_ISA_NAME(tdi_conv_find_nonblank)(const tdi_conv *p, const float *padded, tdi_span *nonblank);
 
 static inline void tdi_clear(float *to, int64_t count)
 {
     memset(to, 0, (size_t)count * sizeof *to);
 }
 
-/* Floats from one point's matrix, or one image's, to the next: an odd number of lines, so that the same place in all of
- * them does not share a cache set. */
+/* Rounds a distance between matrices or images up to an odd number of cache lines, so that the same place in all of
+ * them does not fall into one cache set. */
 static inline int64_t tdi_odd_lines(int64_t floats)
 {
     enum { LINE_FLOATS = 16 };
@@ -83,7 +91,7 @@ static inline int64_t tdi_conv_padded_floats(const tdi_conv *p)
     return p->in_place ? 0 : p->h * tdi_conv_row_of_x(p);
 }
 
-/* Room for what is filled. */
+/* Floats of scratch for the spans of nonblank columns. */
 static inline int64_t tdi_conv_span_floats(const tdi_conv *p)
 {
     return p->h * (int64_t)(sizeof(tdi_span) / sizeof(float));
@@ -94,8 +102,8 @@ static inline int64_t tdi_conv_filter_floats(const tdi_conv *p)
     return p->kh * p->kw * p->c * p->f;
 }
 
-/* Samples of block `block`. */
-static inline int64_t tdi_conv_lanes(const tdi_conv *p, int64_t block)
+/* The number of samples in block `block`. */
+static inline int64_t tdi_conv_block_samples(const tdi_conv *p, int64_t block)
 {
     return tdi_least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
 }
@@ -125,7 +133,7 @@ static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, cons
     return p;
 }
 
-/* How rows of x are read: where they are, when nothing is missing left or right. */
+/* Decides how rows of x are read: in place, when x is interleaved and needs no padding left or right. */
 static inline void tdi_conv_set_row(tdi_conv *p, bool interleaved)
 {
     int64_t padded = (p->ow - 1) * p->stride_w + p->kw;
@@ -133,7 +141,7 @@ static inline void tdi_conv_set_row(tdi_conv *p, bool interleaved)
     p->row = p->in_place ? p->w : padded;
 }
 
-/* The convolution of dy that gives the input's gradient; strides are 1. */
+/* The convolution of dy that gives the input's gradient: the filter is turned about. Strides are 1. */
 static inline tdi_conv tdi_conv_turned_about(const tdi_conv *p)
 {
     tdi_conv t = *p;
@@ -158,13 +166,13 @@ static inline const char *tdi_conv_declines(const tdi_call *call, const td_shape
     return x->dim[3] > TDI_CONV_FEW || y->dim[3] > TDI_CONV_FEW ? "many channels" : NULL;
 }
 
-/* Empty lanes are work for nothing. */
+/* Whether at least two thirds of the lanes hold a sample; work in the others is wasted. */
 static inline bool tdi_fills_lanes(int64_t samples)
 {
     return 3 * samples >= 2 * ((samples + TDI_WIDTH - 1) / TDI_WIDTH * TDI_WIDTH);
 }
 
-/* More zeros beside x than fit into the rows that are read, or, for the gradient of the input, than a filter sees. */
+/* Declines padding that is wider than the rows that are read, or, for the input's gradient, than the filter. */
 static inline const char *tdi_conv_declines_padding(const tdi_conv *p)
 {
     return p->before_w < 0 || p->before_w > p->row ? "padding that reaches further than the filter" : NULL;

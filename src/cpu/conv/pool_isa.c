@@ -1,25 +1,26 @@
 /* pool_isa.c - maximum and average pooling and their gradients, channels last.
  *
- * With many channels a window's cells are combined channel by channel. With few, the vector lanes would stay empty:
- * where windows lie side by side (tidy), whole lines of [width, channels] are combined instead, and only copies go
- * group by group, a group being the channels of one position. Batch-interleaved samples are so many channels more. */
-#include "cpu/conv/batch_interleaved_isa.h"
+ * With many channels the cells of a window are combined channel by channel. With few channels the lanes would stay
+ * empty. Where windows lie side by side without gaps (`tidy`), whole lines of [width, channels] are combined
+ * instead, and only copies go group by group, a group being the channels of one position. Batch-interleaved samples
+ * count as so many more channels. */
+#include "cpu/batch_interleaved_isa.h"
 #include "cpu/prefetch.h"
 #include "cpu/vector_loops.h"
 #include "ops/pool2d.h"
 
 enum { FEW = 16 };
 
-/* Shapes [n, h, w, c] of what is pooled and of the result; a line is one row of either. */
+/* The images that are pooled and the result, both [n, h, w, c]; a line is one row of either. */
 typedef struct pool {
     const tdi_pool2d_attrs *attrs;
     const td_shape *x, *y;
     int64_t channels, line, y_line;
-    int64_t first, own; /* forwards: the first of the channels to make, and how many */
+    int64_t first, own; /* forwards: this call makes channels [first, first + own) */
     int64_t before_h, before_w;
-    int64_t begin, end; /* samples to make */
-    bool apart;         /* windows side by side, none of them in the padding */
-    bool tidy;          /* and few channels */
+    int64_t begin, end; /* this call makes samples [begin, end) */
+    bool apart;         /* windows do not overlap, and none reaches into the padding */
+    bool tidy;          /* apart, and few channels */
 } pool;
 
 static pool pool_of(const tdi_call *call, const td_shape *x, const td_shape *y)
@@ -99,8 +100,8 @@ TDI_INLINE void copy_wide(int64_t count, int64_t width, float *to, int64_t to_st
         memcpy(to + i * to_step, from + i * from_step, (size_t)width * sizeof *to);
 }
 
-/* Copies `count` groups. All but the last are copied as 4, 8 or 16 numbers, which is at most one group more: it is
- * there to be read, and is overwritten, as groups are written in the order of their addresses. */
+/* Copies `count` groups. All but the last are copied as 4, 8 or 16 numbers, which reach into the next group: that group
+ * is there to be read, and is overwritten later, since groups are written in the order of their addresses. */
 static void copy_groups(int64_t count, int64_t channels, float *to, int64_t to_step, const float *from,
                         int64_t from_step)
 {
@@ -149,7 +150,7 @@ static inline float add_one(float x, float sum)
     return sum + x;
 }
 
-/* The rows under a line of windows are combined, then that with itself, moved on by one group after the other; every
+/* Combines the rows under a line of windows, then the result with itself shifted by one group after the other; every
  * pool_w-th group is then a window's. */
 TDI_INLINE void tidy_line(const pool *p, const float *x, combine *add, bool mean, float *scratch, float *to)
 {
@@ -166,7 +167,7 @@ TDI_INLINE void tidy_line(const pool *p, const float *x, combine *add, bool mean
         scale_to(p->y_line, 1.0f / (float)(a->pool_h * a->pool_w), to, to);
 }
 
-/* The same where there are many channels: x is the first row under the line. */
+/* The same for many channels; x is the first row under the line. */
 TDI_INLINE void apart_line(const pool *p, int pool_h, int pool_w, const float *x, combine_one *add, bool mean,
                            float *to)
 {
@@ -249,14 +250,14 @@ static void clear(float *to, int64_t count)
         memset(to, 0, (size_t)count * sizeof *to);
 }
 
-/* The rows of a sample that no window covers. */
+/* Clears the rows of a sample that no window covers. */
 static void clear_below(const pool *p, float *dx, int64_t n)
 {
     int64_t rows = p->y->dim[1] * p->attrs->pool_h;
     clear(dx + x_at(p, n, rows), (p->x->dim[1] - rows) * p->line);
 }
 
-/* A row under a line of windows, from pool_w lines of them: column j of each window is line j's group. */
+/* Makes a row under a line of windows from pool_w lines of groups: column j of each window is line j's group. */
 static void weave(const pool *p, const float *lines, int64_t step, float *dx)
 {
     int pool_w = p->attrs->pool_w;
@@ -276,7 +277,7 @@ static void weave(const pool *p, const float *lines, int64_t step, float *dx)
         }
 }
 
-/* The row of dx that begins at `row`, where x's may be: `count` numbers, and zeros behind them. */
+/* Writes the row of dx at `row`, which may be x's own storage: `count` numbers, and zeros behind them. */
 static void write_row(const pool *p, const float *x, const float *gradient, int64_t count, int64_t row, float *dx)
 {
     if (p->attrs->activation == TD_LINEAR)
@@ -286,7 +287,8 @@ static void write_row(const pool *p, const float *x, const float *gradient, int6
     clear(dx + row + count, p->line - count);
 }
 
-/* Windows side by side: dy / cells goes to every column of its window, aside, and from there to each row. */
+/* For windows that do not overlap: dy / cells goes to every column of its window in the scratch, and from there to each
+ * row. */
 static void apart_average_grad(const pool *p, const float *x, const float *dy, int64_t n, float *scratch, float *dx)
 {
     int pool_h = p->attrs->pool_h, pool_w = p->attrs->pool_w;
@@ -306,10 +308,10 @@ static void apart_average_grad(const pool *p, const float *x, const float *dy, i
     clear_below(p, dx, n);
 }
 
-/* The lines of windows over a row of x: [first, end). */
+/* The first of the lines of windows over a row of x. */
 static int64_t first_over(const pool *p, int64_t row)
 {
-    int64_t above = row + p->before_h - p->attrs->pool_h; /* where the last begins that ends before the row */
+    int64_t above = row + p->before_h - p->attrs->pool_h; /* where the last window begins that ends before the row */
     return above < 0 ? 0 : above / p->attrs->stride_h + 1;
 }
 
@@ -318,7 +320,7 @@ static int64_t end_over(const pool *p, int64_t row)
     return tdi_least((row + p->before_h) / p->attrs->stride_h + 1, p->y->dim[1]);
 }
 
-/* What a line of windows gives to each row under it. */
+/* Adds what a line of windows gives to each row under it. */
 static void add_line(const pool *p, const float *dy, int64_t n, int64_t oy, float *gradient)
 {
     for (int64_t ox = 0; ox < p->y->dim[2]; ox++) {
@@ -332,7 +334,7 @@ static void add_line(const pool *p, const float *dy, int64_t n, int64_t oy, floa
     }
 }
 
-/* Row by row, from the windows over it. */
+/* For any windows: makes dx row by row from the windows over it. */
 static void any_average_grad(const pool *p, const float *x, const float *dy, int64_t n, float *gradient, float *dx)
 {
     for (int64_t row = 0; row < p->x->dim[1]; row++) {
@@ -366,12 +368,13 @@ static void average_pool2d_grad_run(const tdi_call *call)
 TDI_CPU_KERNEL(average_pool2d_grad, .splits = TDI_CAN_ROWS, .interleaving = accepts_interleaving,
                .prepare = prepare_average_grad, .run = average_pool2d_grad_run);
 
-/* ---- the maximum's gradient: to its first cell, in row-major order; NaN is the maximum of its window ----
+/* ---- the maximum's gradient ----
  *
- * A row of dx is made aside and written when all of x's has been read: it may be where x is. What of dy a window has
- * still to give is kept from row to row. */
+ * It goes to the first cell that has the maximum, in row-major order; a NaN is the maximum of its window. dx may be x's
+ * own storage, so a row of dx is made in the scratch and written when that row of x has been read. What a window has
+ * not yet given away of its dy is kept from row to row. */
 
-/* Takes from `left`, what is still to be given, where x is the maximum. */
+/* Moves `left`, the dy not yet given away, to dx where x is the maximum. */
 static void take(int64_t n, const float *x, const float *y, float *left, float *taken)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++)
@@ -413,7 +416,7 @@ static void tidy_max_grad(const pool *p, const float *x, const float *y, const f
     clear_below(p, dx, n);
 }
 
-/* What a line of windows gives to a row of x under it. */
+/* Gives a line of windows' dy to a row of x under it. */
 static void take_line(const pool *p, const float *x, const float *y, int64_t oy, float *left, float *gradient)
 {
     for (int64_t ox = 0; ox < p->y->dim[2]; ox++, y += p->channels, left += p->channels) {
@@ -423,7 +426,7 @@ static void take_line(const pool *p, const float *x, const float *y, int64_t oy,
     }
 }
 
-/* Lines of windows that a row may be under. */
+/* How many lines of windows a row may be under, at most. */
 static int64_t most_over(const pool *p)
 {
     return (p->attrs->pool_h + p->attrs->stride_h - 1) / p->attrs->stride_h;
@@ -445,7 +448,7 @@ static void any_max_grad(const pool *p, const float *x, const float *y, const fl
     }
 }
 
-/* Windows of 2x2: a line of them gives to two rows. The rows under the next line are asked for. */
+/* For 2x2 windows: a line gives to two rows. The rows under the next line are prefetched. */
 static void take_line_2x2(const pool *p, const float *x, const float *y, const float *dy, float *gradient)
 {
     const int64_t line = p->line, c = p->channels;

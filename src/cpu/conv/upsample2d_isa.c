@@ -1,10 +1,10 @@
-/* upsample2d_isa.c - images made larger, and the adjoint: whole lines [width, channels] are combined up and down,
- * groups of channels along a line. */
+/* upsample2d_isa.c - images made larger, and the adjoint of that. Whole lines [width, channels] are combined
+ * vertically, groups of channels along a line. */
 #include <stdlib.h>
 
 #include "cpu/isa.h"
 
-/* Where each row and each column of the large image takes its value from: made once, when the plan is. */
+/* Where each row and each column of the large image takes its value from. It is made once, by prepare. */
 typedef struct places {
     tdi_taps *row, *column;
 } places;
@@ -13,9 +13,9 @@ typedef struct places {
 typedef struct images {
     const tdi_upsample2d_attrs *attrs;
     const places *places;
-    int64_t height, width, channels; /* of the small one */
+    int64_t height, width, channels; /* of the small image */
     int64_t small_line, large_line;
-    int64_t begin, end; /* samples to make */
+    int64_t begin, end; /* this call makes samples [begin, end) */
 } images;
 
 static images images_of(const tdi_call *call, const td_shape *small)
@@ -94,7 +94,7 @@ static void add_share(int64_t n, const float *from, float share, float *to)
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += share * from[i];
 }
 
-/* ---- larger ---- */
+/* ---- making images larger ---- */
 
 static void widen_line(const images *m, const float *from, float *to)
 {

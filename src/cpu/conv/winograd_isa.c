@@ -1,13 +1,17 @@
-/* winograd_isa.c - 3x3 convolutions without strides and their gradients by Winograd's F(4x4, 3x3): 36 products make
- * what takes 144.
+/* winograd_isa.c - 3x3 convolutions without strides and their gradients by Winograd's F(4x4, 3x3): 36 products replace
+ * 144.
  *
- * Tiles are turned into points and back by winograd_transforms_isa.h. Summed over channels, each of the 36 points is a
- * matrix product, [tiles, c] . [c, f]; that is where the time goes. The gradient of the input is the same convolution
- * of dy with the filter turned about, or, where dy has fewer tiles than x, made from those: their results overlap then.
+ * winograd_transforms_isa.h turns tiles into points and back. Summed over channels, each of the 36 points is a matrix
+ * product, [tiles, c] . [c, f], where the time goes. The gradient of the input is the same convolution of dy with the
+ * filter turned about; or, where dy has fewer tiles than x, it is made from the tiles of dy, whose results overlap.
  *
- * The filter's points take four times its room. Where that is more than L2 has they are made piece by piece, each right
- * before it meets all tiles of a block, while memory is asked for what the next one is made of; the gradient's pieces
- * are turned back as soon as their sums are there. Values may be bfloat16; what is multiplied is float32. */
+ * The filter's points take four times the filter's memory. Where L2 cannot hold them they are made piece by piece, each
+ * right before it is multiplied by all tiles of a block, while what the next piece is made of is prefetched. Pieces of
+ * the filter's gradient are turned back as soon as their sums are complete. Values may be bfloat16; products are
+ * float32, and the filter is not rounded.
+ *
+ * Limits: rounding errors are larger than those of direct sums. Channels must be multiples of 16. The kernel is
+ * timed against others, and is unlikely where tiles are few. */
 #include "cpu/amx.h"
 #include "cpu/bfloat16_isa.h"
 #include "cpu/conv/conv2d_interleaved_isa.h"
@@ -16,7 +20,10 @@
 #include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)
-enum { ROWS = 8, COLUMNS = 4 }; /* of blocks of sums, in registers: rows of one or more, vectors of one at most */
+enum {
+    ROWS = 8,
+    COLUMNS = 4
+}; /* a block of sums in registers has a multiple of ROWS rows and at most COLUMNS vectors */
 #else
 enum { ROWS = 4, COLUMNS = 3 };
 #endif
@@ -24,18 +31,18 @@ enum { OUT = TDI_TILE_OUT, TAPS = TDI_TILE_TAPS, IN = TDI_TILE_IN, POINTS = IN *
 enum { GRAIN = 16, FEWEST = 16, DEPTH = 64 /* channels */, ENOUGH_TILES = 16 };
 enum { CACHE_FLOATS = 1 << 18, MOST_FLOATS = 5 << 17 };
 
-/* x [samples, h, w, c] -> y [samples, oh, ow, f], tiles numbered sample by sample, row by row. */
+/* x [samples, h, w, c] -> y [samples, oh, ow, f]. Tiles are numbered sample by sample, row by row. */
 typedef struct winograd {
-    int64_t first, samples; /* to make */
+    int64_t first, samples; /* this call makes `samples` samples from `first` on */
     int64_t h, w, c, oh, ow, f, before_h, before_w;
-    int64_t filter, filters; /* the first of the f that are made, of so many */
+    int64_t filter, filters; /* this call makes filters [filter, filter + f) of `filters` */
     int64_t tiles_h, tiles_w, tiles;
     int64_t block;    /* tiles worked on at a time: a multiple of ROWS */
-    int64_t results;  /* panels of their results that have room */
+    int64_t results;  /* panels of results that are kept at a time */
     bool narrow;      /* x and y, or their gradients, are bfloat16; the filter and its gradient never are */
     bool back;        /* x is dy, y its gradient dx; the filter's sides are swapped */
-    bool overlapping; /* back, by tiles of dy, each of which gives a window of dx */
-    bool whole;       /* all of the filter's points have room, not one piece's alone */
+    bool overlapping; /* back, by tiles of dy, each of which makes a window of dx */
+    bool whole;       /* all of the filter's points are kept, not one piece's alone */
 } winograd;
 
 /* ---- products ---- */
@@ -50,7 +57,7 @@ typedef struct operands {
     tdi_prefetch_lines prefetch;
 } operands;
 
-/* One step of a block: a row of b times as many elements of a as it has rows. */
+/* One step of a block: a row of b times one element of each of a's rows. */
 TDI_INLINE void add_step(int rows, int columns, const operands *o, int64_t k, tdi_vector sum[ROWS][COLUMNS])
 {
     tdi_vector of_b[COLUMNS];
@@ -97,7 +104,7 @@ typedef struct product {
     int64_t c_row;
     int64_t rows, depth;
     bool add;
-    tdi_prefetch_region *prefetch; /* of each tap */
+    tdi_prefetch_region *prefetch; /* [TAPS * TAPS] */
 } product;
 
 TDI_INLINE void multiply_rows(int rows, int columns, const product *p, int64_t i)
@@ -116,8 +123,9 @@ TDI_INLINE void multiply(const product *p, int columns)
 }
 
 #if defined(__AVX512F__)
-/* Six rows of four vectors: the fewest instructions for a product that registers hold. What no six divide, four do, so
- * that no row is touched behind those that there is room for, a multiple of ROWS. */
+/* Six rows of four vectors need the fewest instructions a product among the blocks that fit into the registers. Blocks
+ * of four rows make the rest, so that no row behind the next multiple of ROWS, which there is memory for, is touched.
+ */
 static void multiply_wide(const product *p)
 {
     int64_t all = tdi_rounded_up(p->rows, ROWS);
@@ -146,9 +154,9 @@ static void multiply_columns(const product *p, int columns)
         multiply(p, 1);
 }
 
-/* ---- places ---- */
+/* ---- pieces and tiles ---- */
 
-/* A piece: a panel of some vectors of f by a slice of c. */
+/* A piece of the filter: a panel of some vectors of f by a slice of c. */
 typedef struct piece {
     int64_t panel, f, slice, c, depth;
     int columns; /* vectors */
@@ -165,7 +173,7 @@ static int64_t panels(const winograd *p)
     return (p->f + most - 1) / most;
 }
 
-/* Panels of one vector are avoided. */
+/* The piece at a panel and a slice. Filters are divided so that no panel has a single vector, if possible. */
 static piece piece_of(const winograd *p, int64_t panel, int64_t f, int64_t slice)
 {
     int64_t left = (p->f - f) / TDI_WIDTH, c = slice * DEPTH;
@@ -189,7 +197,7 @@ static piece next_panel(const winograd *p, piece q)
     return piece_of(p, q.panel + 1, q.f + q.columns * TDI_WIDTH, 0);
 }
 
-/* A panel's slices one after the other; behind the last piece f is p->f. */
+/* The slices of a panel follow each other, then comes the next panel; behind the last piece f is p->f. */
 static piece next_piece(const winograd *p, piece q)
 {
     return q.slice + 1 < slices(p) ? piece_of(p, q.panel, q.f, q.slice + 1) : next_panel(p, q);
@@ -200,7 +208,7 @@ static int64_t width_of(piece q)
     return q.columns * TDI_WIDTH;
 }
 
-/* Floats of a row of the widest panel, and of the deepest slice: the first ones. */
+/* The width of the widest panel, which is the first, and the depth of the deepest slice. */
 static int64_t panel_width(const winograd *p)
 {
     return width_of(first_piece(p));
@@ -211,25 +219,25 @@ static int64_t slice_depth(const winograd *p)
     return first_piece(p).depth;
 }
 
-/* Of a slice of the image, [points, tiles, depth]. */
+/* Floats from point to point in a slice of the image, [points, tiles, depth]. */
 static int64_t image_stride(const winograd *p)
 {
     return tdi_odd_lines(p->block * slice_depth(p));
 }
 
-/* Of a panel of the result or its gradient, [points, tiles, columns]. */
+/* ... in a panel of the result or its gradient, [points, tiles, columns]. */
 static int64_t result_stride(const winograd *p)
 {
     return tdi_odd_lines(p->block * panel_width(p));
 }
 
-/* Of a piece, a slice by a panel, of the filter, [points, depth, columns]. */
+/* ... in a piece of the filter, [points, depth, columns]. */
 static int64_t filter_stride(const winograd *p)
 {
     return tdi_odd_lines(slice_depth(p) * panel_width(p));
 }
 
-/* May all of the filter's points stay in the second-level cache? Otherwise they are made anew for each block. */
+/* Whether all of the filter's points fit into the second-level cache. If not, they are made anew for each block. */
 static bool filter_fits(const winograd *p)
 {
     return POINTS * p->c * p->f <= CACHE_FLOATS;
@@ -246,7 +254,7 @@ static float *place_of(const winograd *p, float *filter, piece q)
 }
 
 typedef struct tile {
-    int64_t sample, y, x; /* of its first output */
+    int64_t sample, y, x; /* where its first output is */
 } tile;
 
 static tile tile_at(const winograd *p, int64_t index)
@@ -265,7 +273,7 @@ static const void *element(const winograd *p, const void *from, int64_t i)
 /* A window of size x size in an image of [h, w, channels]. */
 typedef struct window {
     int size;
-    const void *at[POINTS]; /* outside of the image, zeros */
+    const void *at[POINTS]; /* each pixel, or zeros outside of the image */
 } window;
 
 static void locate(const winograd *p, const void *image, int64_t h, int64_t w, int64_t channels, int64_t y, int64_t x,
@@ -291,7 +299,7 @@ TDI_INLINE void points_of(bool narrow, tdi_transform *one_way, int size, const w
     }
 }
 
-/* Of a window of x, the channels of a slice. */
+/* Makes the points of a window of x for the channels of a slice. */
 static void image_points_of(const winograd *p, const window *of, piece q, float *to)
 {
     if (p->overlapping)
@@ -302,7 +310,7 @@ static void image_points_of(const winograd *p, const window *of, piece q, float 
         points_of(false, tdi_evaluate_image, IN, of, q.c, q.depth, image_stride(p), to);
 }
 
-/* Of one of dy, those of a panel. */
+/* Makes the points of a window of dy for the filters of a panel. */
 static void gradient_points_of(const winograd *p, const window *of, piece q, float *to)
 {
     if (p->narrow)
@@ -311,7 +319,7 @@ static void gradient_points_of(const winograd *p, const window *of, piece q, flo
         points_of(false, tdi_evaluate_gradient, OUT, of, p->filter + q.f, width_of(q), result_stride(p), to);
 }
 
-/* Tiles [begin, begin + count) of x as [slices, points, tile, depth]. */
+/* Makes the points of tiles [begin, begin + count) of x: [slices, points, tile, depth]. */
 static void image_points(const winograd *p, const void *x, const float *zeros, int64_t begin, int64_t count, float *to)
 {
     window of = {.size = p->overlapping ? OUT : IN};
@@ -325,7 +333,7 @@ static void image_points(const winograd *p, const void *x, const float *zeros, i
     }
 }
 
-/* Tiles of dy as [panels, points, tile, columns]. */
+/* Makes the points of tiles of dy: [panels, points, tile, columns]. */
 static void gradient_points(const winograd *p, const void *dy, const float *zeros, int64_t begin, int64_t count,
                             float *to)
 {
@@ -339,7 +347,8 @@ static void gradient_points(const winograd *p, const void *dy, const float *zero
     }
 }
 
-/* From tap to tap there are so many floats, and from point to point. */
+/* Makes the points of a vector of the filter; `tap` and `stride` are the floats from tap to tap and from point to
+ * point. */
 TDI_INLINE void filter_points(const float *filter, int64_t tap, int64_t stride, float *to)
 {
     tdi_vector from[TAPS * TAPS], made[POINTS];
@@ -350,7 +359,7 @@ TDI_INLINE void filter_points(const float *filter, int64_t tap, int64_t stride, 
         tdi_store(to + i * stride, made[i]);
 }
 
-/* Of filter [3, 3, c, filters]. */
+/* Makes a piece of the points of filter [3, 3, c, filters]. */
 static void make_straight(const winograd *p, const float *filter, piece q, float *to)
 {
     const int64_t stride = filter_stride(p), row = width_of(q), from_row = p->filters, tap = p->c * p->filters;
@@ -360,7 +369,8 @@ static void make_straight(const winograd *p, const float *filter, piece q, float
             filter_points(filter + k * from_row + j * TDI_WIDTH, tap, stride, to + k * row + j * TDI_WIDTH);
 }
 
-/* The filter stands upright where results are windows, else it is turned about. */
+/* Makes the points of a transposed square of the filter. The filter is turned about, except where results are windows.
+ */
 static void swapped_square(const winograd *p, const float *filter, float *to, int64_t row)
 {
     enum { SQUARE = TDI_WIDTH * TDI_WIDTH };
@@ -373,7 +383,7 @@ static void swapped_square(const winograd *p, const float *filter, float *to, in
         filter_points(square[0] + k * TDI_WIDTH, SQUARE, stride, to + k * row);
 }
 
-/* The filter that gives dx: of [3, 3, filters, c], as the forward one is for p's filters and c. */
+/* Makes a piece of the points of the filter that gives dx, of filter [3, 3, filters, c] with p's filters and c. */
 static void make_swapped(const winograd *p, const float *filter, piece q, float *to)
 {
     filter += (p->filter + q.f) * p->c + q.c;
@@ -390,7 +400,7 @@ static void make_piece(const winograd *p, const float *filter, piece q, float *t
         make_straight(p, filter, q, to);
 }
 
-/* What of the filter a piece is made of, or what is made of it: of each tap. */
+/* Prefetches the taps of the filter that a piece is made from, or is stored to. */
 static void prefetch_taps(const winograd *p, const float *filter, piece q, tdi_prefetch_region *prefetch)
 {
     enum { FLOAT = sizeof *filter };
@@ -402,7 +412,7 @@ static void prefetch_taps(const winograd *p, const float *filter, piece q, tdi_p
                                         width * FLOAT);
 }
 
-/* [made, made, width] of a tile's results. */
+/* Turns a tile's results back from points: [size, size, width]. */
 TDI_INLINE void turn_back(tdi_transform *one_way, int size, const winograd *p, const float *from, int64_t width,
                           float *to)
 {
@@ -429,7 +439,7 @@ TDI_INLINE void put_tile(bool narrow, const winograd *p, tile t, const float *fr
         }
 }
 
-/* What tiles above, or to the left, have a share in is there already. */
+/* Adds a window to y. Pixels that tiles above or to the left share in are there already; the others are stored. */
 static void add_window(const winograd *p, tile t, const float *from, piece q, float *y)
 {
     enum { SHARED = IN - OUT };
@@ -465,7 +475,7 @@ static void store_window(const winograd *p, tile t, const float *from, piece q, 
     add_window(p, t, made, q, y);
 }
 
-/* A panel of tiles [begin, begin + count). */
+/* Stores a panel of the results of tiles [begin, begin + count). */
 static void store_tiles(const winograd *p, const float *from, piece q, int64_t begin, int64_t count, const float *bias,
                         int activation, void *y)
 {
@@ -545,7 +555,7 @@ static void multiply_piece(const winograd *p, const room *r, const float *filter
     }
 }
 
-/* Rows of a block behind the last tile hold what happens to be there, and nobody looks at them. */
+/* Convolves a block of tiles. Its rows behind the last tile hold arbitrary numbers, which nothing reads. */
 static void convolve_block(const winograd *p, const room *r, const tdi_call *call, bool make, int64_t begin,
                            int64_t count, const float *bias, int activation)
 {
@@ -634,7 +644,7 @@ static void correlate(const winograd *p, const tdi_call *call)
         correlate_block(p, &r, call, begin, tdi_least(p->tiles - begin, p->block));
 }
 
-/* ---- what is taken ---- */
+/* ---- which calls are taken ---- */
 
 static const char *declines(const tdi_call *call, const tdi_value *x, const tdi_value *filter, const tdi_value *y)
 {
@@ -648,7 +658,7 @@ static const char *declines(const tdi_call *call, const tdi_value *x, const tdi_
         return "few channels, or not a multiple of 16";
     if (x->dtype != y->dtype || filter->dtype != TD_FLOAT32)
         return "operands of different types";
-    return x->dtype == TD_BFLOAT16 && tdi_tiles_work() ? "AMX multiplies more at a time" : NULL;
+    return x->dtype == TD_BFLOAT16 && tdi_amx_works() ? "AMX multiplies more at a time" : NULL;
 }
 
 static int64_t tiles_of(int64_t extent)
@@ -661,13 +671,14 @@ static int64_t tiles_in(const td_shape *y)
     return y->dim[0] * tiles_of(y->dim[1]) * tiles_of(y->dim[2]);
 }
 
-/* Back: has dy fewer tiles than dx? A sum of two bfloat16 numbers would be rounded twice. */
+/* Whether dx is made by tiles of dy, which are fewer. Not for bfloat16: where windows overlap, sums would be rounded
+ * twice. */
 static bool is_overlapping(const tdi_call *call)
 {
     return call->in[0].dtype == TD_FLOAT32 && tiles_in(&call->in[0].shape) < tiles_in(&call->out.shape);
 }
 
-/* Each tile must pay for its share of the filter's transform, and fill what it makes. */
+/* Tiles must be many enough to pay for the filter's transform, and mostly lie inside of the image. */
 static tdi_confidence confidence_of_shape(const td_shape *y)
 {
     int64_t tiles = tiles_in(y);
@@ -675,8 +686,9 @@ static tdi_confidence confidence_of_shape(const td_shape *y)
     return tiles >= ENOUGH_TILES && 10 * made >= 6 * OUT * OUT * tiles ? TDI_LIKELY : TDI_UNLIKELY;
 }
 
-/* Beside a filter that fits, the points of a block and of its results have as much room; otherwise a block has to be
- * worth making the filter's. Blocks are of about the same size. */
+/* The tiles of a block. If the filter's points fit into the cache, the points of a block and of its results get as much
+ * memory as they; if not, a block must be large enough to be worth making the filter's points. Blocks have about the
+ * same size. */
 static int64_t block_of(const winograd *p)
 {
     int64_t of_tile = p->c + p->results * panel_width(p), wider = p->results > 1 ? tdi_most(p->c, p->f) : p->c;
@@ -684,7 +696,7 @@ static int64_t block_of(const winograd *p)
     return tdi_rounded_up(tdi_share_of(p->tiles, tdi_most(most, ROWS)), ROWS);
 }
 
-/* The convolution with the filter, or the one back. */
+/* Describes the convolution with the filter, or the one back. */
 static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_shape *y, bool back)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -802,7 +814,7 @@ static tdi_confidence grad_filter_confidence(const tdi_call *call)
     return confidence_of_shape(&call->in[1].shape);
 }
 
-/* Of more than one block, sums of products go on in all of the filter's points. */
+/* With more than one block, sums continue from block to block, so that all of the filter's points are kept. */
 static winograd grad_filter_of(const tdi_call *call)
 {
     winograd p = winograd_of(call, &call->in[0].shape, &call->in[1].shape, false);

@@ -1,31 +1,31 @@
-/* winograd_rows_isa.c - convolutions of few channels, a sample in each lane (conv2d_interleaved_isa.h), by Winograd's
- * method along rows (winograd_rows_transforms_isa.h): eight products make what takes 18 (filters of 3 columns) or 20
- * (of 5), six of a narrow tile what takes 12 or 10.
+/* winograd_rows_isa.c - convolutions of few channels, one sample per SIMD lane (conv2d_interleaved_isa.h), by
+ * Winograd's method along rows (winograd_rows_transforms_isa.h): eight products replace 18 (filters of 3 columns) or 20
+ * (of 5); in a narrow tile six replace 12 or 10.
  *
- * A tile is `out` neighbours in a row of y. Between the transforms each point has a convolution of its own, over tiles,
- * rows and channels, with a filter of one column. */
+ * A tile is `out` neighbours in a row of y. Between the transforms each point has a convolution of its own, over
+ * tiles, rows and channels, with a filter of one column. */
 #include "cpu/conv/conv2d_interleaved_isa.h"
 #include "cpu/conv/winograd_rows_transforms_isa.h"
 
 enum { MOST_TAPS = 5, LINE = 16 /* floats */ };
-enum { BAND_BYTES = 384 * 1024 /* of points: what stays in the second cache */ };
+enum { BAND_BYTES = 384 * 1024 /* of points; they stay in the second-level cache */ };
 
-/* The whole convolution, and how its rows are cut into tiles, of which each makes `out` columns. */
+/* The convolution, and how its rows are cut into tiles, each of which makes `out` columns. */
 typedef struct winograd {
-    tdi_conv conv; /* turned about for the gradient of the input */
+    tdi_conv conv; /* for the gradient of the input, the one that is turned about */
     bool turned;
     int taps, out;
-    int64_t tiles; /* of a row */
-    bool narrow;   /* the last of them is */
+    int64_t tiles; /* in a row */
+    bool narrow;   /* the last tile is narrow */
     int64_t band;  /* rows made at a time */
 } winograd;
 
-/* ---- places ---- */
+/* ---- layouts ---- */
 
 /* Values at points are [point, tile, row, channel, lane], so that the rows under a column of the filter are a straight
- * run, with zeros for those in the padding; for the gradient of the input, most of whose padding is never multiplied,
- * [point, row, tile, channel, lane] without it. Filters at points are [point, kh, c, f]. Between points lies an odd
- * number of lines, so that a tile's eight values do not share a cache set. */
+ * run; rows in the padding are zeros. For the gradient of the input, most of whose padding is never multiplied, they
+ * are [point, row, tile, channel, lane] without padding. Filters at points are [point, kh, c, f]. Points are an odd
+ * number of cache lines apart, so that a tile's eight values do not fall into one cache set. */
 typedef struct steps {
     int64_t point, tile, row;
 } steps;
@@ -36,7 +36,7 @@ static steps steps_of(const winograd *p, int64_t rows, int64_t channels)
     return p->turned ? (steps){point, one, p->tiles * one} : (steps){point, rows * one, one};
 }
 
-/* Rows that `rows` of the result are made from; negative ones, and those from h on, are zeros. */
+/* The rows that `rows` of the result are made from; those outside of [0, h) are zeros. */
 static tdi_rows rows_from(const winograd *p, tdi_rows rows)
 {
     int64_t begin = rows.begin - p->conv.before_h, end = rows.end - p->conv.before_h + p->conv.kh - 1;
@@ -58,13 +58,13 @@ static int64_t to_floats(const winograd *p)
     return TDI_POINTS * steps_of(p, p->band, p->conv.f).point;
 }
 
-/* A row of the filter at a point, [c, f]. */
+/* Floats of a row of the filter at a point, [c, f]. */
 static int64_t filter_row(const winograd *p)
 {
     return p->conv.c * p->conv.f;
 }
 
-/* Whole vectors are written, of which the last may reach beyond the end. */
+/* Floats from point to point. Whole vectors are written, the last of which may reach beyond the end. */
 static int64_t filter_stride(const winograd *p)
 {
     return tdi_odd_lines(p->conv.kh * filter_row(p) + TDI_WIDTH);
@@ -77,7 +77,7 @@ static int64_t line_floats(int64_t floats)
 
 /* ---- the filter ---- */
 
-/* The next vector of a row of the filter: the last one may overlap the one before it. */
+/* Where the vector at float i of a row begins; the last one may overlap the one before it. */
 static int64_t vector_at(const winograd *p, int64_t i)
 {
     int64_t row = filter_row(p);
@@ -98,7 +98,7 @@ TDI_INLINE void filter_points_of(int taps, const winograd *p, const float *filte
         }
 }
 
-/* filter [kh, taps, c, f], with room to be read as whole vectors. */
+/* Makes the points of filter [kh, taps, c, f], which can be read as whole vectors. */
 static void filter_points(const winograd *p, const float *filter, float *to)
 {
     if (p->taps == 3)
@@ -121,7 +121,7 @@ TDI_INLINE void gather_filter_of(int taps, const winograd *p, const float *from,
         }
 }
 
-/* The other way round: G' u. */
+/* The way back, for the filter's gradient: G' u. */
 static void gather_filter(const winograd *p, const float *from, float *filter)
 {
     if (p->taps == 3)
@@ -130,7 +130,7 @@ static void gather_filter(const winograd *p, const float *from, float *filter)
         gather_filter_of(5, p, from, filter);
 }
 
-/* [kh, taps, c, f] as the convolution that gives dx wants it: rows from the last to the first, f and c exchanged. */
+/* Turns the filter about for the convolution that gives dx: rows from the last to the first, f and c exchanged. */
 static void turn_filter(const winograd *p, const float *filter, float *to)
 {
     const tdi_conv *conv = &p->conv;
@@ -141,9 +141,9 @@ static void turn_filter(const winograd *p, const float *filter, float *to)
                     *to++ = filter[((ky * p->taps + j) * conv->f + c) * conv->c + f];
 }
 
-/* ---- rows to points ---- */
+/* ---- from rows to points ---- */
 
-/* `count` columns of `channels` vectors from `column` on; zeros where there are none. */
+/* Finds `count` columns of `channels` vectors from `column` on; zeros outside of the row. */
 static void locate(const float *row, int64_t width, int64_t channels, int64_t column, int count, const float *zeros,
                    const float **at)
 {
@@ -153,14 +153,14 @@ static void locate(const float *row, int64_t width, int64_t channels, int64_t co
 
 typedef void transform(int pairs, int count, const tdi_vector *from, tdi_vector *to);
 
-/* What is read as points: a block of samples, [h, w, channels]. */
+/* A block of samples, [h, w, channels], that is turned into points. */
 typedef struct image {
     const tdi_value *value;
-    int64_t first, lanes, h, w, channels; /* first sample, samples */
-    float *row, *zeros;                   /* room for a row that is not batch-interleaved; a column of zeros */
+    int64_t first, samples, h, w, channels; /* the first sample; how many */
+    float *row, *zeros;                     /* room for a row that is not interleaved; a column of zeros */
 } image;
 
-/* Tile t of a row [w, channels, lane] at points, made from `count` columns from t * out - before on. */
+/* Makes the points of tile t of a row [w, channels, lane], from `count` columns from t * out - before on. */
 TDI_INLINE void tile_points(transform *make, int pairs, int count, const winograd *p, const image *from,
                             const float *row, int64_t before, int64_t t, steps step, float *to)
 {
@@ -215,7 +215,7 @@ static const float *interleaved_row(const image *from, int64_t i)
     const float *data = (const float *)from->value->data + from->first * sample;
     if (from->value->batch_interleaved)
         return data + i * line * TDI_WIDTH;
-    tdi_turn_in(data + i * line, sample, from->lanes, line, from->row);
+    tdi_interleave(data + i * line, sample, from->samples, line, from->row);
     return from->row;
 }
 
@@ -229,9 +229,9 @@ static void image_points(const winograd *p, const image *from, tdi_rows rows, to
             zero_row_points(p, from, step, to);
 }
 
-/* ---- points to rows ---- */
+/* ---- from points to rows ---- */
 
-/* Columns of y, [ow, f, lane], the `count` of tile t. */
+/* Makes the `count` columns of tile t of y, [ow, f, lane]. */
 TDI_INLINE void interpolate_tile(int pairs, int count, const winograd *p, const float *points, int64_t t, steps step,
                                  const float *bias, float *row)
 {
@@ -257,14 +257,14 @@ TDI_INLINE void interpolate_row(int out, const winograd *p, const float *points,
         interpolate_tile(TDI_NARROW_PAIRS, out - TDI_NARROW_LACKS, p, points, whole, step, bias, row);
 }
 
-/* Column `column` of a row of dx, if it is none of the padding's. */
+/* Stores a column of a row of dx, unless it lies in the padding. */
 TDI_INLINE void put(const winograd *p, int64_t column, tdi_vector v, float *channel)
 {
     if (column >= 0 && column < p->conv.ow)
         tdi_store(channel + column * p->conv.f * TDI_WIDTH, v);
 }
 
-/* A row of dx, [w, c, lane]; a window's last columns wait for the next one's first. */
+/* Makes a row of dx, [w, c, lane]. A window's last columns are kept until the next window's first are added. */
 TDI_INLINE void spread_row(int out, const winograd *p, const float *points, steps step, float *row)
 {
     int64_t before = p->conv.before_w;
@@ -298,13 +298,13 @@ static void row_of(const winograd *p, const float *points, steps step, const flo
 
 /* ---- bands of rows ---- */
 
-/* Tiles that have this point. */
+/* The number of tiles that have this point. */
 static int64_t tiles_at(const winograd *p, int point)
 {
     return p->tiles - (p->narrow && tdi_lacks_point(TDI_NARROW_PAIRS, point));
 }
 
-/* The convolution of one point, from rows `from` of the whole one's to its rows `to`. */
+/* The convolution of one point, from rows `from` to rows `to`. */
 static tdi_conv conv_of_point(const winograd *p, int point, tdi_rows from, tdi_rows to)
 {
     tdi_conv q = p->conv;
@@ -322,7 +322,7 @@ static tdi_conv conv_of_point(const winograd *p, int point, tdi_rows from, tdi_r
     return q;
 }
 
-/* scratch: filter as it is, and at points; zeros, a row of what is read, and of what is made; both at points */
+/* The scratch: the filter and its points; zeros; a row that is read and one that is made; the points of both. */
 typedef struct room {
     float *plain, *filter, *zeros, *from_row, *to_row, *from, *to;
 } room;
@@ -378,18 +378,18 @@ static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t 
         row_of(p, r->to + (i - rows.begin) * step.row, step, bias, row);
         tdi_conv_activate(c, (tdi_rows){0, c->ow}, activation, row);
         if (!y->batch_interleaved)
-            tdi_turn_out(row, tdi_conv_lanes(c, block), line, data + i * line, sample);
+            tdi_deinterleave(row, tdi_conv_block_samples(c, block), line, data + i * line, sample);
     }
 }
 
-/* r->filter is made. */
+/* Convolves; the filter's points, r->filter, are there already. */
 static void convolve(const winograd *p, const room *r, const tdi_value *x, const float *bias, int activation,
                      const tdi_value *y)
 {
     const tdi_conv *c = &p->conv;
     for (int64_t block = 0; block * TDI_WIDTH < c->samples; block++) {
-        image from = {x,       c->first + block * TDI_WIDTH, tdi_conv_lanes(c, block), c->h, c->w, c->c, r->from_row,
-                      r->zeros};
+        image from = {
+            x, c->first + block * TDI_WIDTH, tdi_conv_block_samples(c, block), c->h, c->w, c->c, r->from_row, r->zeros};
         for (int64_t begin = 0; begin < c->oh; begin += p->band) {
             tdi_rows made = band_at(p, begin), read = rows_from(p, made);
             image_points(p, &from, read, p->turned ? y_row_points : x_row_points, r->from);
@@ -406,7 +406,7 @@ static int64_t sums_floats(const winograd *p)
     return p->conv.kh * filter_row(p) * TDI_WIDTH;
 }
 
-/* Behind the rest of the room: a sum for each lane, [point, kh, c, f, lane]; and a row of dy's zeros. */
+/* Scratch behind the rest of it: a sum for each lane, [point, kh, c, f, lane], and a row of zeros for dy. */
 static size_t filter_room_bytes(const winograd *p)
 {
     return room_bytes(p) + (size_t)(TDI_POINTS * sums_floats(p) + p->conv.f * TDI_WIDTH) * sizeof(float);
@@ -417,7 +417,7 @@ static void correlate_block(const winograd *p, const room *r, const tdi_value *x
 {
     const tdi_conv *c = &p->conv;
     float *zeros = sums + TDI_POINTS * sums_floats(p);
-    int64_t first = c->first + block * TDI_WIDTH, lanes = tdi_conv_lanes(c, block);
+    int64_t first = c->first + block * TDI_WIDTH, lanes = tdi_conv_block_samples(c, block);
     image of_x = {x, first, lanes, c->h, c->w, c->c, r->from_row, r->zeros};
     image of_dy = {dy, first, lanes, c->oh, c->ow, c->f, r->to_row, zeros};
     tdi_clear(zeros, c->f * TDI_WIDTH);
@@ -436,7 +436,7 @@ static void correlate_block(const winograd *p, const room *r, const tdi_value *x
     }
 }
 
-/* A block that is not full comes first: what its empty lanes hold is forgotten. */
+/* A block that is not full comes first, so that the sums of its empty lanes can be cleared. */
 static void correlate(const winograd *p, const room *r, const tdi_value *x, const tdi_value *dy, float *sums)
 {
     int64_t full = p->conv.samples / TDI_WIDTH, rest = p->conv.samples % TDI_WIDTH, count = TDI_POINTS * sums_floats(p);
@@ -449,10 +449,10 @@ static void correlate(const winograd *p, const room *r, const tdi_value *x, cons
         correlate_block(p, r, x, dy, block, block == 0 && !rest, sums);
 }
 
-/* ---- what is taken ---- */
+/* ---- which calls are taken ---- */
 
-/* Transforms have to be paid for by the products that they save, in additions of vectors for each tile, and clearly: of
- * images with blank borders, which are mostly of one channel, direct sums leave out what is blank. */
+/* Whether the products that are saved clearly pay for the transforms, counted in vector additions a tile. "Clearly",
+ * since direct sums leave out the blank borders that images of one channel often have. */
 static bool pays(const td_shape *filter, int64_t out)
 {
     enum { TRANSFORM = 52 };
@@ -472,8 +472,8 @@ static const char *declines_shapes(const tdi_call *call, const td_shape *x, cons
     return why || pays(filter, out) ? why : "too few products to save";
 }
 
-/* Rows of which a band and what it is made from stay in the cache; for the gradient of the input a band of all is made
- * from no more rows than dy has. */
+/* The rows of a band: as many as stay in the cache with what they are made from. For the gradient of the input no band
+ * is made from more rows than dy has. */
 static int64_t band_of(const winograd *p)
 {
     int64_t row_bytes = TDI_POINTS * p->tiles * TDI_WIDTH * (int64_t)sizeof(float);
@@ -491,7 +491,7 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
     int64_t before_w = p.conv.before_w;
     p.out = TDI_POINTS + 1 - p.taps;
     p.tiles = (p.conv.ow + p.out - 1) / p.out;
-    /* A narrow tile alone would leave +-C without any, and the filter's sums there would begin with nothing. */
+    /* At least one tile must have +-C: the filter's sums at those points begin with it. */
     p.narrow = p.tiles > 1 && p.tiles * p.out - p.conv.ow >= TDI_NARROW_LACKS;
     if (turned)
         p.conv = tdi_conv_turned_about(&p.conv);

@@ -1,16 +1,17 @@
-/* winograd_rows_transforms_isa.h - Winograd's transforms along a row, of vectors.
+/* winograd_rows_transforms_isa.h - Winograd's transforms along a row of an image, on vectors.
  *
- * A tile of y is a polynomial product of the TDI_POINTS columns of x under it and a row of the filter: both are
- * evaluated at 0, +-A, +-B, +-C and infinity, multiplied point by point, and interpolated:
+ * A tile of y, some neighbours in a row, is a polynomial product of the TDI_POINTS columns of x under it and a row of
+ * the filter. Both are evaluated at 0, +-A, +-B, +-C and infinity, multiplied point by point, and interpolated:
  *
  *     y = T' [(G g) . (D d)]        dd = D' [(G g) . (T dy)]        dg = G' [(T dy) . (D d)]
  *
- * D, T and G stand for evaluating, ' for the transpose; G is T times each point's share. The windows dd of neighbours
- * overlap and are added up. Points of nearly the same size keep rounding errors small; they stay larger than those of a
- * direct sum.
+ * D, T and G are the matrices that evaluate, ' is the transpose; G is T times each point's share. The windows dd of
+ * neighbouring tiles overlap and are added up. Points of nearly the same size keep rounding errors small, but these
+ * stay larger than a direct sum's.
  *
- * A narrow tile, which lacks two columns or more, does without +-C, whose places, the two before infinity's, are left
- * as they are: D makes good by p^2 - C^2 what the filter at p has been divided by too much. */
+ * A narrow tile, at the end of a row, lacks two columns or more. It leaves out +-C, whose places are the two before
+ * infinity's. The filter at point p has been divided by the distance to +-C all the same; D multiplies by p^2 - C^2 to
+ * undo that. */
 #ifndef TDI_CPU_CONV_WINOGRAD_ROWS_TRANSFORMS_ISA_H
 #define TDI_CPU_CONV_WINOGRAD_ROWS_TRANSFORMS_ISA_H
 
@@ -28,14 +29,14 @@ static const float tdi_points_sum_of_others[TDI_PAIRS] = {B2 + C2, A2 + C2, A2 +
 static const float tdi_points_sum1 = A2 + B2 + C2, tdi_points_sum2 = A2 * B2 + A2 * C2 + B2 * C2,
                    tdi_points_sum3 = A2 * B2 * C2;
 
-/* What the filter is multiplied by at each point: 1 / the product of its distances from the others. */
+/* The filter's factor at each point: 1 / the product of the point's distances from the others. */
 static const float tdi_points_share[TDI_PAIRS + 2] = {-1 / (A2 * B2 * C2), 1 / (2 * A2 * (A2 - B2) * (A2 - C2)),
                                                       1 / (2 * B2 * (B2 - A2) * (B2 - C2)),
                                                       1 / (2 * C2 * (C2 - A2) * (C2 - B2)), 1};
 
-/* The transforms are at 0, the first `pairs` pairs of points and infinity. */
+/* The transforms use the points 0, the first `pairs` pairs, and infinity. */
 
-/* T d: `count` values as a polynomial. */
+/* T y: evaluates the polynomial of `count` coefficients. */
 TDI_INLINE void tdi_evaluate(int pairs, int count, const tdi_vector *y, tdi_vector *to)
 {
     int even = (count - 1) / 2 * 2, odd = (count - 2) / 2 * 2 + 1;
@@ -53,15 +54,15 @@ TDI_INLINE void tdi_evaluate(int pairs, int count, const tdi_vector *y, tdi_vect
     to[TDI_POINTS - 1] = y[count - 1];
 }
 
-TDI_INLINE tdi_vector tdi_add_pairs(int pairs, const float *factor, const tdi_vector *part)
+TDI_INLINE tdi_vector tdi_add_pairs(int pairs, const float *factor, const tdi_vector *value)
 {
-    tdi_vector sum = factor[0] * part[0];
+    tdi_vector sum = factor[0] * value[0];
     for (int k = 1; k < pairs; k++)
-        sum += factor[k] * part[k];
+        sum += factor[k] * value[k];
     return sum;
 }
 
-/* T' m */
+/* T' m: interpolates `count` values. */
 TDI_INLINE void tdi_interpolate(int pairs, int count, const tdi_vector *m, tdi_vector *to)
 {
     tdi_vector sum[TDI_PAIRS], difference[TDI_PAIRS];
@@ -80,7 +81,7 @@ TDI_INLINE void tdi_interpolate(int pairs, int count, const tdi_vector *m, tdi_v
     to[count - 1] += m[TDI_POINTS - 1];
 }
 
-/* D d, of a whole window. */
+/* D d for a whole window. */
 TDI_INLINE void tdi_evaluate_whole(const tdi_vector *d, tdi_vector *to)
 {
     to[0] = d[6] - tdi_points_sum1 * d[4] + tdi_points_sum2 * d[2] - tdi_points_sum3 * d[0];
@@ -94,7 +95,7 @@ TDI_INLINE void tdi_evaluate_whole(const tdi_vector *d, tdi_vector *to)
     to[TDI_POINTS - 1] = d[7] - tdi_points_sum1 * d[5] + tdi_points_sum2 * d[3] - tdi_points_sum3 * d[1];
 }
 
-/* Of a narrow one. */
+/* D d for a narrow window. */
 TDI_INLINE void tdi_evaluate_narrow(const tdi_vector *d, tdi_vector *to)
 {
     to[0] = -C2 * (d[4] - (A2 + B2) * d[2] + A2 * B2 * d[0]);
@@ -116,7 +117,7 @@ TDI_INLINE void tdi_evaluate_window(int pairs, int count, const tdi_vector *d, t
         tdi_evaluate_narrow(d, to);
 }
 
-/* D' m, of a whole window. */
+/* D' m for a whole window. */
 TDI_INLINE void tdi_spread_whole(const tdi_vector *m, tdi_vector *to)
 {
     tdi_vector zero = m[0], infinity = m[TDI_POINTS - 1], even[3], odd[3];
@@ -141,7 +142,7 @@ TDI_INLINE void tdi_spread_whole(const tdi_vector *m, tdi_vector *to)
     to[7] = infinity;
 }
 
-/* Of a narrow one, whose last two columns are zeros. */
+/* D' m for a narrow window, whose last two columns are zeros. */
 TDI_INLINE void tdi_spread_narrow(const tdi_vector *m, tdi_vector *to)
 {
     tdi_vector zero = -C2 * m[0], infinity = m[TDI_POINTS - 1], even[2], odd[2];
@@ -173,7 +174,7 @@ TDI_INLINE void tdi_spread_window(int pairs, const tdi_vector *m, tdi_vector *to
         tdi_spread_narrow(m, to);
 }
 
-/* Is a point left out where there are so many pairs? */
+/* Whether `point` is left out when there are `pairs` pairs. */
 TDI_INLINE bool tdi_lacks_point(int pairs, int point)
 {
     return point > 2 * pairs && point < TDI_POINTS - 1;

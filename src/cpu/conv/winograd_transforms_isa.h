@@ -1,12 +1,12 @@
-/* winograd_transforms_isa.h - Winograd's transforms for F(4x4, 3x3), of vectors.
+/* winograd_transforms_isa.h - Winograd's transforms for F(4x4, 3x3), on vectors.
  *
- * An output tile of 4x4 is a polynomial product: the 6x6 input tile d and the filter g are evaluated at the points
- * 0, +-A, +-B and infinity in both directions, multiplied point by point, and interpolated:
+ * A 4x4 output tile is a polynomial product: the 6x6 input tile d and the filter g are evaluated at the points 0, +-A,
+ * +-B and infinity in both directions, multiplied point by point, and interpolated:
  *
  *     y = T' [(G g G') . (D d D')] T      dd = D' [(G g G') . (T dy T')] D      dg = G' [(T dy T') . (D d D')] G
  *
- * The windows dd of neighbours overlap and are added up. Points of nearly the same size keep rounding errors small,
- * here A = 1/sqrt(2), B = sqrt(2); they stay larger than those of a direct sum. */
+ * The windows dd of neighbouring tiles overlap and are added up. Points of nearly the same size, here A = 1/sqrt(2) and
+ * B = sqrt(2), keep rounding errors small, but these stay larger than a direct sum's. */
 #ifndef TDI_CPU_CONV_WINOGRAD_TRANSFORMS_ISA_H
 #define TDI_CPU_CONV_WINOGRAD_TRANSFORMS_ISA_H
 
@@ -14,7 +14,7 @@
 
 enum { TDI_TILE_OUT = 4, TDI_TILE_TAPS = 3, TDI_TILE_IN = 6 };
 
-/* Powers of A and B, and what the filter is multiplied by there: 1 / 2A^2(A^2 - B^2), 1 / 2B^2(B^2 - A^2). */
+/* Powers of A and B, and the filter's factors at the points: 1 / 2A^2(A^2 - B^2) and 1 / 2B^2(B^2 - A^2). */
 #define A1                 0.70710678118654752f
 #define A2                 0.5f
 #define A3                 0.35355339059327376f
@@ -62,7 +62,7 @@ TDI_INLINE void tdi_interpolate_tile(const tdi_vector *m, int step, tdi_vector *
     to[3 * to_step] = A3 * difference_a + B3 * difference_b + m[5 * step];
 }
 
-/* The other way round, for the gradient of the filter: dy as a polynomial, evaluated. */
+/* T: evaluates dy as a polynomial, for the gradient of the filter. */
 TDI_INLINE void tdi_evaluate_gradient(const tdi_vector *y, int step, tdi_vector *to, int to_step)
 {
     tdi_vector even_a = y[0] + A2 * y[2 * step], odd_a = A1 * y[step] + A3 * y[3 * step];
@@ -84,7 +84,7 @@ TDI_INLINE void tdi_gather_filter(const tdi_vector *u, int step, tdi_vector *to,
     to[2 * to_step] = A2 * sum_a + B2 * sum_b + u[5 * step];
 }
 
-/* D', the other way round for the gradient of the image. */
+/* D': for the gradient of the image. */
 TDI_INLINE void tdi_scatter_image(const tdi_vector *m, int step, tdi_vector *to, int to_step)
 {
     tdi_vector sum_a = m[step] + m[2 * step], difference_a = m[step] - m[2 * step];
@@ -101,7 +101,7 @@ TDI_INLINE void tdi_scatter_image(const tdi_vector *m, int step, tdi_vector *to,
 
 typedef void tdi_transform(const tdi_vector *from, int step, tdi_vector *to, int to_step);
 
-/* [size, size] -> [made, made]: columns first, then rows. */
+/* Applies a transform to columns, then to rows: [size, size] -> [made, made]. */
 TDI_INLINE void tdi_both_ways(tdi_transform *one_way, int size, int made, const tdi_vector *from, tdi_vector *to)
 {
     tdi_vector half[TDI_TILE_IN * TDI_TILE_IN];

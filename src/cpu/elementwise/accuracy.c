@@ -1,9 +1,9 @@
-/* accuracy.c - the accuracies, and weights of positions, shared among lanes by rows, so that no lane waits for another
- * before a metric. */
+/* accuracy.c - accuracies, and weights of positions. Threads share the rows, so that none waits for another before a
+ * metric. */
 #include "cpu/kernels.h"
 #include "ops/common.h"
 
-/* Predictions to judge: rows [begin, end), `width` numbers each. */
+/* The predictions that a call judges: rows [begin, end) of `width` numbers each. */
 typedef struct judged {
     int64_t begin, end, width;
 } judged;

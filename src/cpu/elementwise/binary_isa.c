@@ -1,5 +1,5 @@
-/* binary_isa.c - two numbers into one: same shapes, or one side a number, a row for every row, a number per row, or
- * broadcast otherwise. */
+/* binary_isa.c - functions of two numbers: of equal shapes, or with one side a number, the same row for every row, a
+ * number per row, or broadcast in another way. */
 #include "cpu/bfloat16_isa.h"
 
 /* X(kind, value) */
@@ -11,8 +11,8 @@
     X(TDI_MAXIMUM, ((a > b) | (a != a)) ? a : b)                                                                       \
     X(TDI_MINIMUM, ((a < b) | (a != a)) ? a : b)
 
-/* How far an input moves with the output's row and column: (last, 1), (0, 1), (1, 0), (0, 0), or, broadcast along an
- * axis in the middle, with its rows by each of their axes. */
+/* How far an input moves from row to row and from column to column of the output: (last, 1), (0, 1), (1, 0) or (0, 0).
+ * `by_axes`: it is broadcast along an axis in the middle, and moves from row to row by each axis's stride. */
 typedef struct pace {
     int64_t row, column;
     bool by_axes;
@@ -43,7 +43,7 @@ static pace find_pace(const td_shape *in, const td_shape *out)
     return p;
 }
 
-/* Of the input, where the output has its row's column. */
+/* The element of the input for a row and column of the output. */
 static int64_t place_of(const pace *p, const td_shape *out, int64_t row, int64_t column)
 {
     int64_t at = p->by_axes ? tdi_offset_of(out, p->strides, row * tdi_last_extent(out)) : row * p->row;
@@ -108,7 +108,7 @@ static void piece(int kind, int64_t n, const float *left, bool left_moves, const
             both(kind, 1, left, right, to + i);
 }
 
-/* Elements [begin, begin + n) of the output, row by row where an input needs it. */
+/* Makes elements [begin, begin + n) of the output, row by row where an input needs that. */
 static void stretch(const tdi_call *call, int kind, const pace *a, const pace *b, int64_t begin, int64_t n)
 {
     const td_shape *shape = &call->out.shape;

@@ -1,5 +1,5 @@
-/* convert_bytes_isa.c - bytes as floats. The scale comes in two parts, the first of 16 bits: byte * high is then exact
- * in a float, and the sum rounds once, as byte / 255 would. */
+/* convert_bytes_isa.c - bytes to floats. The scale comes in two parts, the first of 16 bits: byte * high is then
+ * exact in a float, and the sum rounds once, as byte / 255 would. */
 #include "cpu/isa.h"
 #include "cpu/vector_loops.h"
 

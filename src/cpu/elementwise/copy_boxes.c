@@ -1,11 +1,11 @@
-/* copy_boxes.c - concat, slice, pad, broadcast: boxes copied in the longest runs there are; factors, to where a joint
- * update finds them. */
+/* copy_boxes.c - concat, slice, pad and broadcast: copies boxes in the longest runs there are. Also leave_gradient
+ * where it leaves factors: copies them to where a joint update finds them. */
 #include <string.h>
 
 #include "cpu/kernels.h"
 #include "ops/common.h"
 
-/* A box of elements, strides in elements; axes that run on in both arrays are one. */
+/* A box of elements, strides in elements. Adjacent axes that are contiguous in both arrays are merged. */
 typedef struct box {
     int rank;
     int64_t dim[TD_MAX_RANK], to[TD_MAX_RANK], from[TD_MAX_RANK];
@@ -66,7 +66,7 @@ static void copy_box(const td_shape *shape, size_t size, char *to, const int64_t
     copy_axis(&b, 0, size, to, from);
 }
 
-/* The rows of the result that a call is to make. */
+/* The rows of the result that a call makes. */
 typedef struct row_range {
     int64_t begin, end;
 } row_range;
@@ -78,7 +78,7 @@ static row_range rows_of(const tdi_call *call)
     return (row_range){0, call->out.shape.rank ? call->out.shape.dim[0] : 1};
 }
 
-/* Fills those rows from an array whose element for the result's first one is at `from`. */
+/* Fills these rows from an array; `from` is the element that belongs to the result's first one. */
 static void copy_rows(const tdi_call *call, const char *from, const int64_t *from_stride)
 {
     row_range rows = rows_of(call);
@@ -110,13 +110,13 @@ static void broadcast_run(const tdi_call *call)
     copy_rows(call, call->in[0].data, from);
 }
 
-/* Puts `in` where the result's axis begins at `at`, as far as it falls into the rows to be made. */
+/* Copies `in` to the result, from position `at` of its axis on, as far as it falls into the rows of the call. */
 static void place(const tdi_call *call, const tdi_value *in, int axis, int64_t at)
 {
     int64_t to[TD_MAX_RANK], from[TD_MAX_RANK], size = (int64_t)td_dtype_size(call->out.dtype);
     td_shape shape = in->shape;
     row_range rows = rows_of(call);
-    int64_t first = axis == 0 ? at : 0; /* of the result, for in's row 0 */
+    int64_t first = axis == 0 ? at : 0; /* the result's row for row 0 of `in` */
     int64_t begin = rows.begin > first ? rows.begin : first;
     int64_t end = rows.end < first + shape.dim[0] ? rows.end : first + shape.dim[0];
     if (begin >= end)

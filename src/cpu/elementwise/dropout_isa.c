@@ -1,4 +1,4 @@
-/* dropout_isa.c - dropout: Philox blocks made side by side, the same bits as tdi_dropout_draw. */
+/* dropout_isa.c - dropout: makes several Philox blocks side by side, with the bits of tdi_dropout_draw. */
 #include "cpu/bfloat16_isa.h"
 
 enum { QUADS = 64, BLOCK = 4 * QUADS };
@@ -21,7 +21,7 @@ static inline void philox_round(blocks *b, uint32_t key_0, uint32_t key_1)
     }
 }
 
-/* The draws of quads first .. first + QUADS - 1. */
+/* Makes the draws of quads [first, first + QUADS). */
 static void draw(uint64_t key, uint64_t step, uint64_t first, blocks *b)
 {
     for (int q = 0; q < QUADS; q++) {
@@ -38,7 +38,7 @@ static void draw(uint64_t key, uint64_t step, uint64_t first, blocks *b)
     }
 }
 
-/* What the elements of the blocks are multiplied by. */
+/* Makes the factors of the blocks' elements: 0 or `scale`. */
 static void factors(const blocks *b, float rate, float scale, float *factor)
 {
     for (int word = 0; word < 4; word++)
@@ -46,24 +46,25 @@ static void factors(const blocks *b, float rate, float scale, float *factor)
             (float)(int32_t)(b->word[word][q] >> 8) * 0x1p-24f >= rate ? scale : 0.0f;
 }
 
-/* NaN and infinity times 0 would not be 0. */
+/* Selects instead of multiplying: NaN and infinity times 0 would not be 0. */
 static void apply(int64_t n, const float *factor, const float *x, float *to)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = factor[i] > 0.0f ? x[i] * factor[i] : 0.0f;
 }
 
-/* Elements [at, at + n); the first has number `element` in the global batch. */
+/* Makes elements [at, at + n); the first is element `element` of the global batch. */
 static void stretch(const tdi_call *call, uint64_t element, int64_t at, int64_t n)
 {
     const tdi_dropout_attrs *attrs = call->attrs;
     uint64_t key = tdi_dropout_key(call->control, attrs->stream);
-    float factor[BLOCK], from[BLOCK], made[BLOCK], scale = 1.0f / (1.0f - attrs->rate);
+    tdi_dropout_numbers numbers = tdi_dropout_of(call);
+    float factor[BLOCK], from[BLOCK], made[BLOCK];
     blocks b;
     while (n > 0) {
         int64_t skip = (int64_t)(element % 4), now = BLOCK - skip < n ? BLOCK - skip : n;
         float *to = tdi_write_tile(&call->out, at, made);
         draw(key, (uint64_t)call->control->step, element / 4, &b);
-        factors(&b, attrs->rate, scale, factor);
+        factors(&b, numbers.rate, numbers.scale, factor);
         apply(now, factor + skip, tdi_read_tile(&call->in[0], at, now, from), to);
         tdi_keep_tile(&call->out, at, now, to);
         element += (uint64_t)now;

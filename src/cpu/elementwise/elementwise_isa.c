@@ -1,10 +1,10 @@
-/* elementwise_isa.c - what is computed element by element besides unary and binary. */
+/* elementwise_isa.c - affine, fill, identity, cast, the gradient of a batch's mean, and sigmoid cross-entropy. */
 #include "cpu/bfloat16_isa.h"
 #include "cpu/math_isa.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
 
-/* Stamps `stem`_run, which calls `stem`_loop(call, at, n) for each run of elements. */
+/* Defines `stem`_run, which calls `stem`_loop(call, at, n) for each run of elements. */
 #define EACH_RUN(stem)                                                                                                 \
     static void stem##_run(const tdi_call *call)                                                                       \
     {                                                                                                                  \
@@ -56,7 +56,7 @@ static void batch_mean_grad_loop(const tdi_call *call, int64_t at, int64_t n)
     int64_t rows = call->out.shape.rank ? call->out.shape.dim[0] : 1;
     int64_t per_row = rows ? tdi_shape_elements(&call->out.shape) / rows : 1;
     float dy = *(const float *)call->in[0].data;
-    fill_with((float)((double)dy * (double)tdi_inverse_rows(call->control) / (double)per_row), n, output(call, at));
+    fill_with((float)((double)dy * (double)call->control->inverse_rows / (double)per_row), n, output(call, at));
 }
 EACH_RUN(batch_mean_grad)
 TDI_CPU_KERNEL(batch_mean_grad, .splits = ANY_SPLIT, .run = batch_mean_grad_run);
@@ -82,7 +82,7 @@ static const char *cast_declines(const tdi_call *call)
     return known && (to_float || from_float) ? NULL : "no vector loop between these types";
 }
 
-/* Truncates; what does not fit becomes the nearest end of the range, NaN zero. */
+/* Truncates. A number out of range becomes the nearest end of the range, NaN becomes zero. */
 static inline int32_t to_int32(float x)
 {
     float clamped = x < -2147483648.0f ? -2147483648.0f : x > 2147483520.0f ? 2147483520.0f : x;
@@ -95,9 +95,9 @@ static void cast_loop(const tdi_call *call, int64_t at, int64_t n)
     const void *from = call->in[0].data;
     float *to = call->out.data;
     if (call->out.dtype == TD_BFLOAT16) {
-        tdi_narrow_loop(n, (const float *)from + at, (tdi_bfloat16 *)call->out.data + at);
+        tdi_narrow_array(n, (const float *)from + at, (tdi_bfloat16 *)call->out.data + at);
     } else if (call->in[0].dtype == TD_BFLOAT16) {
-        tdi_widen_loop(n, (const tdi_bfloat16 *)from + at, to + at);
+        tdi_widen_array(n, (const tdi_bfloat16 *)from + at, to + at);
     } else if (call->out.dtype == TD_INT32) {
         const float *x = (const float *)from + at;
         int32_t *whole = (int32_t *)call->out.data + at;
@@ -138,7 +138,7 @@ static void sigmoid_cross_entropy_loop(const tdi_call *call, int64_t at, int64_t
 EACH_RUN(sigmoid_cross_entropy)
 TDI_CPU_KERNEL(sigmoid_cross_entropy, .splits = ANY_SPLIT, .run = sigmoid_cross_entropy_run);
 
-/* And the losses, into the fourth input. */
+/* Makes the losses too, as an extra output in the fourth input. */
 static void sigmoid_both_loop(const tdi_call *call, int64_t at, int64_t n)
 {
     const float *x = input(call, 0, at), *target = input(call, 1, at), *dloss = input(call, 2, at);

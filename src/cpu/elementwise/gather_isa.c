@@ -1,4 +1,4 @@
-/* gather_isa.c - rows of a table by their numbers, and rows added into one. */
+/* gather_isa.c - gather copies rows of a table by their numbers; scatter_add adds rows into a table's. */
 #include "cpu/isa.h"
 
 static void copy_row(const float *table, int64_t rows, int64_t width, int32_t index, float *to)
@@ -27,7 +27,7 @@ static void gather_run(const tdi_call *call)
 }
 TDI_CPU_KERNEL(gather, .splits = TDI_CAN_ROWS, .run = gather_run);
 
-/* The rows and columns of the table that a call is to make; a row is `outer` times `last` numbers. */
+/* The rows and columns of the table that a call makes; a row is `outer` times `last` numbers. */
 typedef struct share {
     int64_t row_begin, row_end, outer, last, begin, end;
 } share;

@@ -1,9 +1,10 @@
-/* reduce_isa.c - sums, means and maxima over adjacent axes: x seen as [outer, reduced, inner] -> [outer, inner]; sums
- * for the log.
+/* reduce_isa.c - sums, means and maxima over adjacent axes: x as [outer, reduced, inner] -> [outer, inner]; a batch's
+ * mean, sums for the log, and penalties of regularizers.
  *
- * Few columns are added several rows at a time, side by side, so that the vector lanes are full; every so many rows the
- * sums go to doubles, so that rounding does not grow with the number of rows. The order depends on shapes alone. */
-#include "cpu/conv/batch_interleaved_isa.h"
+ * Where there are few columns, several rows are added side by side, so that all lanes are in use. Every so many rows
+ * the float sums are added to doubles, so that rounding errors do not grow with the number of rows. The order of the
+ * additions depends on shapes alone. */
+#include "cpu/batch_interleaved_isa.h"
 
 static const char *declines(const tdi_call *call)
 {
@@ -21,14 +22,17 @@ static float reduce_row(int kind, const float *x, int64_t n)
     return kind == TDI_MAX ? tdi_largest(x, n) : finish(kind, tdi_sum(x, n), n);
 }
 
-enum { SIDE = 512, /* floats that are added up side by side */ FLUSH = 64 /* additions to each before doubles */ };
+enum {
+    SIDE = 512,
+    /* sums side by side, at most */ FLUSH = 64 /* additions to a float sum before it goes to a double */
+};
 
 static void add_stretch(int64_t n, const float *x, float *sums)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++) sums[i] += x[i];
 }
 
-/* `vectors` of each of `rows` rows, in registers from the first row to the last. */
+/* Adds `vectors` vectors of each of `rows` rows; the sums stay in registers. */
 TDI_INLINE void add_vectors(const float *x, int64_t rows, int64_t stride, int vectors, float *sums)
 {
     tdi_vector sum[8];
@@ -68,7 +72,7 @@ static void flush(int64_t n, int64_t columns, float *sums, double *totals)
     memset(sums, 0, (size_t)n * sizeof *sums);
 }
 
-/* Sums `rows` rows of `columns` <= SIDE adjacent numbers. */
+/* Sums `rows` contiguous rows of `columns` <= SIDE numbers. */
 static void sum_narrow(const float *x, int64_t rows, int64_t columns, double *totals)
 {
     float sums[SIDE] = {0};
@@ -81,7 +85,7 @@ static void sum_narrow(const float *x, int64_t rows, int64_t columns, double *to
     flush(side, columns, sums, totals);
 }
 
-/* Sums rows that are `stride` apart, n <= SIDE of their numbers. */
+/* Sums n <= SIDE numbers of rows that are `stride` apart. */
 static void sum_wide(const float *x, int64_t rows, int64_t stride, int64_t n, double *totals)
 {
     float sums[SIDE] = {0};
@@ -114,13 +118,13 @@ static void max_columns(const float *x, int64_t rows, int64_t stride, int64_t n,
         }
 }
 
-/* Elements [begin, begin + n) of the result. */
+/* Makes elements [begin, begin + n) of the result. */
 static void reduce_stretch(const tdi_call *call, const tdi_reduce_extents *e, int64_t begin, int64_t n)
 {
     int kind = ((const tdi_reduce_attrs *)call->attrs)->kind;
     const float *x = call->in[0].data;
     float *to = call->out.data;
-    if (e->reduced == 1) { /* of one row */
+    if (e->reduced == 1) { /* a sum of one row */
         memcpy(to + begin, x + begin, (size_t)n * sizeof *to);
         return;
     }
@@ -139,7 +143,7 @@ static void reduce_stretch(const tdi_call *call, const tdi_reduce_extents *e, in
     }
 }
 
-/* Over everything but the channels: the gradient of a bias. */
+/* Takes batch-interleaved x for sums over all axes but the channels: the gradient of a bias. */
 static tdi_batch_interleaving accepts_interleaving(const tdi_call *call)
 {
     const tdi_reduce_attrs *attrs = call->attrs;
@@ -148,7 +152,7 @@ static tdi_batch_interleaving accepts_interleaving(const tdi_call *call)
     return x->rank > 1 && all_but_last && attrs->kind == TDI_SUM ? TDI_ACCEPTS_INTERLEAVING : TDI_NO_INTERLEAVING;
 }
 
-/* Sums of `n` channels from `first` on, of a batch-interleaved value. */
+/* Sums n channels from `first` on of a batch-interleaved x. */
 static void sum_interleaved(const tdi_value *x, int64_t first, int64_t n, float *to)
 {
     int64_t channels = tdi_last_extent(&x->shape), stride = channels * TDI_WIDTH;
@@ -162,7 +166,7 @@ static void sum_interleaved(const tdi_value *x, int64_t first, int64_t n, float 
         else
             sum_wide(from, positions, stride, n * TDI_WIDTH, totals);
         for (int64_t c = 0; c < n; c++)
-            for (int64_t lane = 0; lane < tdi_lanes_at(x, block); lane++)
+            for (int64_t lane = 0; lane < tdi_block_samples(x, block); lane++)
                 sums[c] += totals[c * TDI_WIDTH + lane];
     }
     for (int64_t c = 0; c < n; c++)
@@ -199,12 +203,12 @@ static void batch_mean_run(const tdi_call *call)
     const td_shape *x = &call->in[0].shape;
     int64_t elements = tdi_shape_elements(x), rows = x->rank ? x->dim[0] : 1, per_row = rows ? elements / rows : 1;
     double sum = tdi_sum(call->in[0].data, elements);
-    *(float *)call->out.data = (float)(sum * (double)tdi_inverse_rows(call->control) / (double)per_row);
+    *(float *)call->out.data = (float)(sum * (double)call->control->inverse_rows / (double)per_row);
 }
 
 TDI_CPU_KERNEL(batch_mean, .run = batch_mean_run);
 
-/* ---- for the log: in doubles, as many side by side as there are chains to add to ---- */
+/* ---- sums for the log: in doubles, in CHAINS independent chains of additions ---- */
 
 enum { CHAINS = 16 };
 

@@ -1,6 +1,7 @@
-/* sigmoid_tanh_isa.h - sigmoid and tanh of some vectors at a time, for the loops that wait for them: one vector's is a chain
- * of instructions that wait for each other. As in math_isa.h, within the range that leads to a float other than 0
- * and 1.
+/* sigmoid_tanh_isa.h - sigmoid and tanh of several vectors at a time, for the loops that are bound by them.
+ *
+ * The instructions of one vector's exponential form a chain, each of which waits for the one before it; several vectors
+ * at a time fill the waits. Errors are as in math_isa.h within the range whose results are floats other than 0 and 1.
  */
 #ifndef TDI_CPU_ELEMENTWISE_SIGMOID_TANH_ISA_H
 #define TDI_CPU_ELEMENTWISE_SIGMOID_TANH_ISA_H
@@ -8,9 +9,9 @@
 #include "cpu/isa.h"
 #include "cpu/math_isa.h"
 
-enum { TDI_ABREAST = 4, TDI_EXPONENTIALS = 2 * TDI_ABREAST }; /* vectors at most */
+enum { TDI_ABREAST = 4, TDI_EXPONENTIALS = 2 * TDI_ABREAST }; /* vectors at a time, at most */
 
-/* 1 / x to the last place or the one before, x > 0. */
+/* 1 / x for x > 0, exact to the last place or the one before it. */
 static inline tdi_vector tdi_reciprocal(tdi_vector x)
 {
 #if defined(__AVX512F__)
@@ -21,8 +22,7 @@ static inline tdi_vector tdi_reciprocal(tdi_vector x)
 #endif
 }
 
-/* e^x = scale (1 + p), scale = 2^n, |x| <= 87, of `count` vectors at a time: each is a chain of instructions that wait
- * for each other. */
+/* Finds scale = 2^n and p with e^x = scale (1 + p) for |x| <= 87, of `count` vectors. */
 TDI_INLINE void tdi_exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vector *p, int count)
 {
     static const float rest[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
@@ -54,8 +54,8 @@ TDI_INLINE void tdi_exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vec
         scale[i] = (tdi_vector)((tdi_vector_bits)scale[i] << 23);
 }
 
-/* NaN stays NaN: of the two it is the second operand that the instructions give then. */
-static inline tdi_vector tdi_at_most(tdi_vector x, float most)
+/* min(x, most); a NaN stays NaN, since the instructions return their second operand then. */
+static inline tdi_vector tdi_clamp_above(tdi_vector x, float most)
 {
 #if defined(__AVX512F__)
     return (tdi_vector)_mm512_min_ps(_mm512_set1_ps(most), (__m512)x);
@@ -66,9 +66,10 @@ static inline tdi_vector tdi_at_most(tdi_vector x, float most)
 #endif
 }
 
-static inline tdi_vector tdi_within(tdi_vector x, float most)
+/* x clamped to [-most, most]; a NaN stays NaN. */
+static inline tdi_vector tdi_clamp(tdi_vector x, float most)
 {
-    x = tdi_at_most(x, most);
+    x = tdi_clamp_above(x, most);
 #if defined(__AVX512F__)
     return (tdi_vector)_mm512_max_ps(_mm512_set1_ps(-most), (__m512)x);
 #elif defined(__AVX2__)
@@ -78,13 +79,13 @@ static inline tdi_vector tdi_within(tdi_vector x, float most)
 #endif
 }
 
-/* From e^-x and e^2x. */
-static inline tdi_vector tdi_sigmoid_from(tdi_vector scale, tdi_vector p)
+/* sigmoid(x) from the two parts of e^-x, and tanh(x) from those of e^2x (tdi_exponentials). */
+static inline tdi_vector tdi_sigmoid_of_power(tdi_vector scale, tdi_vector p)
 {
     return tdi_reciprocal((1.0f + scale) + scale * p);
 }
 
-static inline tdi_vector tdi_tangent_from(tdi_vector scale, tdi_vector p)
+static inline tdi_vector tdi_tanh_of_power(tdi_vector scale, tdi_vector p)
 {
     tdi_vector less_one = scale * p + (scale - 1.0f);
     return less_one * tdi_reciprocal(less_one + 2.0f);
@@ -92,15 +93,15 @@ static inline tdi_vector tdi_tangent_from(tdi_vector scale, tdi_vector p)
 
 #if defined(__AVX512F__)
 
-enum { TANGENT_PIECES = 32, TANGENT_TERMS = 6 }; /* of a polynomial: its degree and one more */
+enum { TANH_PIECES = 32, TANH_TERMS = 6 }; /* terms of a polynomial: its degree + 1 */
 
-/* tanh is cut into pieces of such width, about 0, STEP, 2 STEP ...; behind the last of them it is 1. */
-#define TANGENT_STEP 0.2900390625f
-#define TANGENT_MOST 9.01f
+/* tanh is approximated in pieces of this width around 0, STEP, 2 STEP, ...; behind the last piece it is 1. */
+#define TANH_STEP 0.2900390625f
+#define TANH_MOST 9.01f
 
-/* The polynomial in x - k STEP of each piece, constant term first, fitted to the least largest relative error. Where
- * two pieces meet the next number's tangent may be smaller by a unit in the last place. */
-static const float tangent_terms[TANGENT_TERMS][TANGENT_PIECES] = {
+/* Each piece's polynomial in x - k STEP, constant term first, fitted to the least maximum relative error. Where two
+ * pieces meet, tanh of the next larger number may be smaller by a unit in the last place. */
+static const float tanh_terms[TANH_TERMS][TANH_PIECES] = {
     {0.0f,         0.282170743f, 0.522722185f, 0.701433659f, 0.821090817f, 0.895731509f, 0.940253794f, 0.966105163f,
      0.980881214f, 0.989251018f, 0.993967891f, 0.99661839f,  0.998105407f, 0.998938859f, 0.999405742f, 0.999667287f,
      0.999813735f, 0.999895692f, 0.999941587f, 0.999967337f, 0.999981701f, 0.999989748f, 0.999994278f, 0.999996781f,
@@ -218,42 +219,43 @@ static const float tangent_terms[TANGENT_TERMS][TANGENT_PIECES] = {
      4.81407085e-07f, 2.69598104e-07f, 1.50906573e-07f,  8.45018988e-08f,
      4.72949644e-08f, 2.64556466e-08f, -3.02615959e-08f, 0.0f}};
 
-/* A number from a table of as many as two vectors hold. */
-TDI_INLINE tdi_vector tangent_term(int term, tdi_vector_bits piece)
+/* Looks up a term of each lane's piece; two vectors hold the whole row of the table. */
+TDI_INLINE tdi_vector tanh_term(int term, tdi_vector_bits piece)
 {
-    __m512 low = _mm512_loadu_ps(tangent_terms[term]), high = _mm512_loadu_ps(tangent_terms[term] + TDI_WIDTH);
+    __m512 low = _mm512_loadu_ps(tanh_terms[term]), high = _mm512_loadu_ps(tanh_terms[term] + TDI_WIDTH);
     return (tdi_vector)_mm512_permutex2var_ps(low, (__m512i)piece, high);
 }
 
-/* y = tanh(x): the processor finds a piece's terms as fast as it multiplies, and needs no quotient then. */
-TDI_INLINE void tdi_tangents(const tdi_vector *x, tdi_vector *y, int count)
+/* y = tanh(x) of `count` vectors by the table: a permutation finds the terms as fast as the CPU multiplies, and no
+ * division is needed. */
+TDI_INLINE void tdi_tanh_vectors(const tdi_vector *x, tdi_vector *y, int count)
 {
     const tdi_vector_bits sign = (tdi_vector_bits){0} + INT32_MIN;
     tdi_vector r[TDI_ABREAST], p[TDI_ABREAST], piece[TDI_ABREAST];
     for (int i = 0; i < count; i++)
-        r[i] = tdi_at_most((tdi_vector)((tdi_vector_bits)x[i] & ~sign), TANGENT_MOST);
+        r[i] = tdi_clamp_above((tdi_vector)((tdi_vector_bits)x[i] & ~sign), TANH_MOST);
     for (int i = 0; i < count; i++)
-        piece[i] = r[i] * (1.0f / TANGENT_STEP) + MATH_ROUND_MAGIC;
+        piece[i] = r[i] * (1.0f / TANH_STEP) + MATH_ROUND_MAGIC;
     for (int i = 0; i < count; i++)
-        r[i] -= (piece[i] - MATH_ROUND_MAGIC) * TANGENT_STEP;
+        r[i] -= (piece[i] - MATH_ROUND_MAGIC) * TANH_STEP;
     for (int i = 0; i < count; i++)
-        p[i] = tangent_term(TANGENT_TERMS - 1, (tdi_vector_bits)piece[i]);
-    for (int k = TANGENT_TERMS - 2; k >= 0; k--)
+        p[i] = tanh_term(TANH_TERMS - 1, (tdi_vector_bits)piece[i]);
+    for (int k = TANH_TERMS - 2; k >= 0; k--)
         for (int i = 0; i < count; i++)
-            p[i] = p[i] * r[i] + tangent_term(k, (tdi_vector_bits)piece[i]);
+            p[i] = p[i] * r[i] + tanh_term(k, (tdi_vector_bits)piece[i]);
     for (int i = 0; i < count; i++)
         y[i] = (tdi_vector)((tdi_vector_bits)p[i] | ((tdi_vector_bits)x[i] & sign));
 }
 
 #else
 
-/* y = tanh(x), as math_tanh. */
-TDI_INLINE void tdi_tangents(const tdi_vector *x, tdi_vector *y, int count)
+/* y = tanh(x) of `count` vectors, as math_tanh computes it. */
+TDI_INLINE void tdi_tanh_vectors(const tdi_vector *x, tdi_vector *y, int count)
 {
     const tdi_vector_bits sign = (tdi_vector_bits){0} + INT32_MIN;
     tdi_vector r[TDI_ABREAST], p[TDI_ABREAST], scale[TDI_ABREAST];
     for (int i = 0; i < count; i++)
-        r[i] = tdi_at_most((tdi_vector)((tdi_vector_bits)x[i] & ~sign), 10.0f);
+        r[i] = tdi_clamp_above((tdi_vector)((tdi_vector_bits)x[i] & ~sign), 10.0f);
     for (int i = 0; i < count; i++)
         scale[i] = r[i] * MATH_TANH_SCALE + MATH_POWER_MAGIC;
     for (int i = 0; i < count; i++)

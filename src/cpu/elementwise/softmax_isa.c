@@ -1,8 +1,8 @@
-/* softmax_isa.c - softmax, log-softmax and softmax cross-entropy, with their gradients, row by row. */
+/* softmax_isa.c - softmax, log-softmax and softmax cross-entropy with their gradients, row by row. */
 #include "cpu/elementwise/softmax_isa.h"
 
-/* Rows of the last axis that a call is to make; `call->out`, or for a loss per row its logits, give the row's length.
- */
+/* The rows, along the last axis, that a call makes. call->out has the row's length; for a loss per row, the logits have
+ * it. */
 typedef struct rows {
     int64_t begin, end, length;
 } rows;
@@ -58,7 +58,7 @@ static void log_softmax_grad_run(const tdi_call *call)
 }
 TDI_CPU_KERNEL(log_softmax_grad, .splits = TDI_CAN_ROWS, .declines = declines, .run = log_softmax_grad_run);
 
-/* ---- cross-entropy: each gradient makes the losses too when it has room for them ---- */
+/* ---- cross-entropy: each gradient makes the losses too when the call has them as an extra output ---- */
 
 static void keep_loss(const tdi_call *call, int64_t row, float loss)
 {
@@ -96,7 +96,7 @@ static void sparse_softmax_cross_entropy_run(const tdi_call *call)
 TDI_CPU_KERNEL(sparse_softmax_cross_entropy, .splits = TDI_CAN_ROWS, .declines = declines,
                .run = sparse_softmax_cross_entropy_run);
 
-/* Where the row's logits may be, too: a logit is read before what it becomes is written. */
+/* `to` may be the logits' own storage: each logit is read before its gradient is written. */
 static float class_grad_row(int64_t n, const float *x, int32_t label, float dloss, float *to)
 {
     bool valid = is_class(label, n);
@@ -128,15 +128,15 @@ TDI_CPU_KERNEL(sparse_softmax_cross_entropy_grad, .splits = TDI_CAN_ROWS, .decli
 
 /* ---- with distributions ---- */
 
-/* The sum of target (log_sum - (x - largest)) */
+/* Returns the sum of target * (log_sum - (x - largest)). */
 static float distribution_loss(int64_t n, const float *x, const float *target, float largest, float log_sum)
 {
-    float part[TDI_SOFTMAX_CHUNK];
+    float chunk[TDI_SOFTMAX_CHUNK];
     double sum = 0;
     for (int64_t i = 0; i < n; i += TDI_SOFTMAX_CHUNK) {
         int64_t length = tdi_softmax_chunk(i, n);
-        TDI_LANES for (int64_t j = 0; j < length; j++) part[j] = target[i + j] * (log_sum - (x[i + j] - largest));
-        sum += tdi_sum(part, length);
+        TDI_LANES for (int64_t j = 0; j < length; j++) chunk[j] = target[i + j] * (log_sum - (x[i + j] - largest));
+        sum += tdi_sum(chunk, length);
     }
     return (float)sum;
 }

@@ -4,7 +4,7 @@
 
 #include "cpu/math_isa.h"
 
-/* to = exp(x - largest); returns the sum */
+/* to = exp(x - largest); returns the sum of `to`. */
 static inline float tdi_exponential_row(int64_t n, const float *x, float largest, float *to)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = math_exp(x[i] - largest);
@@ -18,13 +18,13 @@ static inline int64_t tdi_softmax_chunk(int64_t i, int64_t n)
     return n - i < TDI_SOFTMAX_CHUNK ? n - i : TDI_SOFTMAX_CHUNK;
 }
 
-/* The sum of exp(x - largest), which `to` keeps; NULL: nobody does. */
+/* Returns the sum of exp(x - largest); stores the exponentials in `to` unless it is NULL. */
 static inline float tdi_sum_exponentials(int64_t n, const float *x, float largest, float *to)
 {
-    float part[TDI_SOFTMAX_CHUNK];
+    float chunk[TDI_SOFTMAX_CHUNK];
     double sum = 0;
     for (int64_t i = 0; i < n; i += TDI_SOFTMAX_CHUNK)
-        sum += (double)tdi_exponential_row(tdi_softmax_chunk(i, n), x + i, largest, to ? to + i : part);
+        sum += (double)tdi_exponential_row(tdi_softmax_chunk(i, n), x + i, largest, to ? to + i : chunk);
     return (float)sum;
 }
 

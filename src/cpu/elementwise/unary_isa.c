@@ -1,11 +1,12 @@
-/* unary_isa.c - functions of one element and their derivatives. */
+/* unary_isa.c - functions of one number and their derivatives: activations, and what stands in TDI_UNARY_.... Also
+ * the epilogue of products (vector_loops.h), which applies a bias and an activation. */
+#include "cpu/batch_interleaved_isa.h"
 #include "cpu/bfloat16_isa.h"
-#include "cpu/conv/batch_interleaved_isa.h"
 #include "cpu/elementwise/sigmoid_tanh_isa.h"
 #include "cpu/math_isa.h"
 #include "cpu/vector_loops.h"
 
-/* X(kind, f(x), f'(v) * dy): v is y or x, as tdi_unary_grad_from_output says. */
+/* X(kind, f(x), f'(v) * dy); v is y or x, as tdi_unary_grad_from_output says. */
 #define LOOPED_KINDS(X)                                                                                                \
     X(TD_LINEAR, x, dy)                                                                                                \
     X(TD_RELU, x<0.0f ? 0.0f : x, v> 0.0f ? dy : 0.0f)                                                                 \
@@ -38,14 +39,14 @@
     X(TDI_UNARY_CLIP_PROBABILITY, math_clamp(x, 1e-7f, (float)(1 - 1e-7)),                                             \
       ((v >= 1e-7f) & (v <= (float)(1 - 1e-7))) ? dy : 0.0f)
 
-/* tanh(x) has tanh_loop(), and no use for the value here. */
+/* tanh has a loop of its own, tanh_loop, so that its value here is unused. */
 #define UNARY_KINDS(X) LOOPED_KINDS(X) X(TD_TANH, x, (1.0f - v * v) * dy)
 
 #define COUNT_KIND(kind, value, slope) +1
 _Static_assert(UNARY_KINDS(COUNT_KIND) == TDI_UNARY_COUNT - 2,
                "every function but softmax and log-softmax has its loop");
 
-/* Beyond 15 the share of the normal distribution that is left is no normal number. */
+/* Beyond 15 the remaining share of the normal distribution is not a normal number. */
 static inline float gelu_reach(float x)
 {
     float a = math_abs(x);
@@ -77,7 +78,7 @@ static inline float mish(float x)
     return x * (n / (n + 2.0f));
 }
 
-/* Below -104 e^x is 0, and what it is multiplied by must be finite. */
+/* Below -104 e^x is 0, and the number that it is multiplied by must be finite. */
 static inline float mish_slope(float x)
 {
     float reach = math_clamp(x, -104.0f, 20.0f), e = math_exp(reach), n = e * (e + 2.0f), d = n + 2.0f;
@@ -91,7 +92,7 @@ static inline float squareplus_root(float x)
     return a < 1e9f ? __builtin_sqrtf(a * a + 4.0f) : a;
 }
 
-/* (x + root) / 2, which is 2 / (root - x) and loses no digits so where x is negative */
+/* (x + root) / 2. Where x is negative it is computed as 2 / (root - x), which loses no digits. */
 static inline float squareplus(float x)
 {
     float half = 0.5f * squareplus_root(x) + 0.5f * math_abs(x);
@@ -115,21 +116,21 @@ TDI_INLINE void tanh_vectors(const float *from, float *to, int count)
     tdi_vector x[TDI_ABREAST];
     for (int i = 0; i < count; i++)
         x[i] = tdi_load(from + i * TDI_WIDTH);
-    tdi_tangents(x, x, count);
+    tdi_tanh_vectors(x, x, count);
     for (int i = 0; i < count; i++)
         tdi_store(to + i * TDI_WIDTH, x[i]);
 }
 
 static void tanh_loop(int64_t n, const float *from, float *to)
 {
-    enum { ABREAST = TDI_WIDTH == 16 ? TDI_ABREAST : 2 }; /* in 32 registers or 16 */
+    enum { ABREAST = TDI_WIDTH == 16 ? TDI_ABREAST : 2 }; /* vectors at a time, in 32 or 16 registers */
     int64_t i = 0;
     for (; i + ABREAST * TDI_WIDTH <= n; i += ABREAST * TDI_WIDTH)
         tanh_vectors(from + i, to + i, ABREAST);
     for (; i < n; i += TDI_WIDTH) {
-        tdi_vector x = tdi_get_part(false, from, i, tdi_least(n - i, TDI_WIDTH));
-        tdi_tangents(&x, &x, 1);
-        tdi_put_part(false, to, i, tdi_least(n - i, TDI_WIDTH), x);
+        tdi_vector x = tdi_get_first(false, from, i, tdi_least(n - i, TDI_WIDTH));
+        tdi_tanh_vectors(&x, &x, 1);
+        tdi_put_first(false, to, i, tdi_least(n - i, TDI_WIDTH), x);
     }
 }
 
@@ -183,26 +184,27 @@ static void unary_plain(const tdi_call *call)
     tdi_each_tile(call, unary_tile);
 }
 
-/* `b` NULL: nothing is added to `a`. */
-TDI_INLINE void relu_slope_part(bool narrow, const void *y, const void *a, const void *b, int64_t i, int64_t count,
-                                void *to)
+/* to = a + b where y > 0, else 0. `b` NULL: to = a there. */
+TDI_INLINE void relu_slope_vector(bool narrow, const void *y, const void *a, const void *b, int64_t i, int64_t count,
+                                  void *to)
 {
-    tdi_vector zero = {0}, dy = tdi_get_part(narrow, a, i, count);
+    tdi_vector zero = {0}, dy = tdi_get_first(narrow, a, i, count);
     if (b)
-        dy += tdi_get_part(narrow, b, i, count);
-    tdi_put_part(narrow, to, i, count, tdi_select(tdi_get_part(narrow, y, i, count) > zero, dy, zero));
+        dy += tdi_get_first(narrow, b, i, count);
+    tdi_put_first(narrow, to, i, count, tdi_select(tdi_get_first(narrow, y, i, count) > zero, dy, zero));
 }
 
 TDI_INLINE void relu_slope(bool narrow, int64_t n, const void *y, const void *a, const void *b, void *to)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
-        relu_slope_part(narrow, y, a, b, i, TDI_WIDTH, to);
+        relu_slope_vector(narrow, y, a, b, i, TDI_WIDTH, to);
     if (i < n)
-        relu_slope_part(narrow, y, a, b, i, n - i, to);
+        relu_slope_vector(narrow, y, a, b, i, n - i, to);
 }
 
-/* The commonest of the large ones: no tile of floats on the way. */
+/* Whether the call is a rectifier's and all bfloat16, which is the commonest large case: it needs no tiles of floats.
+ */
 static bool is_narrow_relu(const tdi_call *call)
 {
     bool narrow = call->out.dtype == TD_BFLOAT16 && ((const tdi_unary_attrs *)call->attrs)->kind == TD_RELU;
@@ -280,7 +282,7 @@ TDI_CPU_KERNEL(unary_grad, .takes = TDI_TAKES_BOTH, .pointwise = true,
                .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = grad_declines,
                .interleaving = accepts_interleaving, .prepare = prepare, .run = unary_grad_run);
 
-/* ---- the end of a matmul or convolution ---- */
+/* ---- the epilogue of a matmul or convolution ---- */
 
 static void add_bias(int64_t n, const float *bias, float *to)
 {
@@ -302,27 +304,17 @@ static void activate_bfloat16(int64_t n, int activation, tdi_bfloat16 *to)
     float tile[TDI_TILE];
     for (int64_t i = 0; activation != TD_LINEAR && i < n; i += TDI_TILE) {
         int64_t now = n - i < TDI_TILE ? n - i : TDI_TILE;
-        tdi_widen_loop(now, to + i, tile);
+        tdi_widen_array(now, to + i, tile);
         unary_loop(activation, now, tile, tile);
-        tdi_narrow_loop(now, tile, to + i);
+        tdi_narrow_array(now, tile, to + i);
     }
-}
-
-static void widen(int64_t n, const tdi_bfloat16 *from, float *to)
-{
-    tdi_widen_loop(n, from, to);
-}
-
-static void narrow(int64_t n, const float *from, tdi_bfloat16 *to)
-{
-    tdi_narrow_loop(n, from, to);
 }
 
 const tdi_vector_loops TDI_ISA_NAME(tdi_vector_loops) = {.epilogue = epilogue,
                                                          .slope = slope_loop,
                                                          .activate_bfloat16 = activate_bfloat16,
-                                                         .widen = widen,
-                                                         .narrow = narrow,
+                                                         .widen = tdi_widen_array,
+                                                         .narrow = tdi_narrow_array,
                                                          .pack = TDI_ISA_NAME(tdi_pack),
                                                          .update = TDI_ISA_NAME(tdi_update_stretch),
                                                          .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};

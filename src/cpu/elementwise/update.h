@@ -1,26 +1,26 @@
-/* update.h - an optimizer's step for a stretch of one variable, as the kernels that update share it. */
+/* update.h - an optimizer's step for a stretch of one variable; every kernel that updates weights uses it. */
 #ifndef TDI_CPU_ELEMENTWISE_UPDATE_H
 #define TDI_CPU_ELEMENTWISE_UPDATE_H
 
 #include "ops/ops.h"
 
-/* One step's numbers, the same for all elements. */
+/* The numbers of one step, which are the same for all elements. */
 typedef struct tdi_update {
     const tdi_op *op; /* adam or sgd */
-    float rate;       /* Adam: alpha */
+    float rate;       /* the learning rate; for Adam, alpha */
     float rate_1, rate_2, epsilon;
-    float momentum, kept; /* of the velocity ahead, and of the one so far */
-    float clip;           /* INFINITY: none */
-    float decay;          /* of the weight, times the learning rate */
+    float momentum, kept; /* factors of the new velocity and of the old one */
+    float clip;           /* the largest size of a gradient's element; INFINITY: no clipping */
+    float decay;          /* weight decay times the learning rate */
     bool nesterov, amsgrad;
 } tdi_update;
 
 tdi_update tdi_update_of(const tdi_op *op, const tdi_optimizer_attrs *attrs, const tdi_control *control);
 
-/* Where n elements and what belongs to them begin. */
+/* Where a stretch begins in each of the arrays. */
 typedef struct tdi_stretch {
     const float *weight, *gradient;
-    float *slot[3]; /* as many as the optimizer has */
+    float *slot[3]; /* NULL behind those that the optimizer has */
     float *out;     /* the new weights; may be `weight` */
 } tdi_stretch;
 
@@ -35,23 +35,23 @@ static inline tdi_stretch tdi_stretch_at(tdi_stretch s, int64_t at)
 
 typedef void tdi_update_loop(const tdi_update *update, int64_t n, tdi_stretch stretch);
 
-/* matmul_update: the rows that a lane updates, or its columns of all rows. */
+/* The share of a thread that updates rows of a weight, or its columns of all rows (matmul_update, joint_update). */
 typedef struct tdi_row_update {
     tdi_update numbers;
-    tdi_stretch all; /* from row 0 on, the lane's first column */
+    tdi_stretch all; /* at row 0 and the thread's first column */
     int64_t begin, end;
-    int64_t columns, stride; /* its own; from row to row */
+    int64_t columns, stride; /* the thread's columns; floats from row to row */
     tdi_update_loop *loop;
 } tdi_row_update;
 
-/* `attrs`: of the update; slots begin at input `first_slot`. */
+/* `attrs` are the update's; the slots are the call's inputs from `first_slot` on. */
 tdi_row_update tdi_row_update_of(const tdi_call *call, const tdi_matmul_update_attrs *attrs, int first_slot,
                                  tdi_update_loop *loop);
 
-/* Rows [first, first + rows), whose gradient has the own columns of each row behind those of the one before. */
+/* Updates rows [first, first + rows). `gradient` has the thread's columns alone, row after row. */
 void tdi_update_rows(const tdi_row_update *of, int64_t first, int64_t rows, const float *gradient);
 
-/* The gradient is made, and used, some rows at a time: as many as fill `floats`, in whole `tile`s. */
+/* How many rows of the gradient are made and used at a time: as many as fill `floats`, a multiple of `tile`. */
 int64_t tdi_gradient_rows(const tdi_call *call, int64_t floats, int64_t tile);
 
 #endif

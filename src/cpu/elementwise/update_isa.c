@@ -1,22 +1,23 @@
-/* update_isa.c - the optimizers, and what happens to a gradient before: one pass over the range a lane owns.
+/* update_isa.c - the optimizers, and what happens to a gradient before them: one pass over the range that a thread
+ * owns.
  *
- * An element's result does not depend on where it stands in a vector, nor on how the range was cut: what is left over
- * after whole vectors goes through the same instructions. */
+ * An element's result depends neither on its place in a vector nor on how the range was cut: what is left over
+ * behind whole vectors goes through the same instructions. */
 #include "cpu/elementwise/update.h"
 #include "cpu/isa.h"
 #include "cpu/prefetch.h"
 #include "cpu/vector_loops.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
-enum { CLAIMED = 16 * TDI_LINE / sizeof(float) /* at a time */ };
+enum { CLAIMED = 16 * TDI_LINE / sizeof(float) /* floats that are claimed at a time */ };
 
-/* x / (sqrt(v) + epsilon), v >= 0 */
+/* x / (sqrt(v) + epsilon) for v >= 0 */
 TDI_INLINE tdi_vector over_root(tdi_vector x, tdi_vector v, float epsilon)
 {
 #if defined(__AVX512F__)
-    /* 1 / sqrt(v) to 14 bits, then one step of Newton's method to twice the root; the divider works beside the
-     * multipliers. Within 2 units in the last place. Of 0, and of an infinite v from a gradient whose square overflows,
-     * the nearest number that has a root is taken: the quotient is x / epsilon, or 0. */
+    /* 1 / sqrt(v) to 14 bits, then one step of Newton's method gives twice the root, while the divider works beside the
+     * multipliers. The error is at most 2 units in the last place. A v of 0, or an infinite v from a gradient whose
+     * square overflows, is replaced by the nearest normal number: the quotient is then x / epsilon, or 0. */
     __m512i above = _mm512_max_epi32((__m512i)v, _mm512_set1_epi32(0x00800000));
     __m512i within = _mm512_min_epi32(above, _mm512_set1_epi32(0x7f7fffff));
     tdi_vector r = (tdi_vector)_mm512_rsqrt14_ps((__m512)within);
@@ -72,7 +73,7 @@ TDI_INLINE void sgd_vector(tdi_update k, tdi_stretch s)
     tdi_store(s.out, w + (k.nesterov ? fast * k.momentum - step : fast));
 }
 
-/* n < TDI_WIDTH elements, by way of whole vectors. */
+/* Updates the last n < TDI_WIDTH elements by way of whole vectors. */
 TDI_INLINE void rest(tdi_update k, tdi_stretch s, int64_t n, void (*vector)(tdi_update k, tdi_stretch s))
 {
     float copy[6][TDI_WIDTH] = {{0}};
@@ -92,8 +93,8 @@ TDI_INLINE void rest(tdi_update k, tdi_stretch s, int64_t n, void (*vector)(tdi_
             memcpy(s.slot[i], copy[2 + i], size);
 }
 
-/* A line of the weights that another core has read is that core's too, and has to be claimed before it can be written:
- * many at a time, which takes not much longer than one. */
+/* Updates n elements. A line of the weights that another core has read must be claimed before it can be written;
+ * claiming many at a time takes not much longer than claiming one. */
 TDI_INLINE void loop(tdi_update k, tdi_stretch s, int64_t n, void (*vector)(tdi_update k, tdi_stretch s))
 {
     int64_t i = 0;
@@ -112,7 +113,7 @@ static void adam_loop(tdi_update k, tdi_stretch s, int64_t n)
     loop(k, s, n, adam_vector);
 }
 
-/* What most use, with its branches settled. */
+/* The case of most models, compiled without its branches. */
 static void plain_adam_loop(tdi_update k, tdi_stretch s, int64_t n)
 {
     k.clip = INFINITY;
@@ -166,14 +167,14 @@ TDI_CPU_KERNEL(sgd, .pointwise = true, .splits = ANY_SPLIT, .run = sgd_run);
 
 static void moving_average_run(const tdi_call *call)
 {
-    tdi_average_step step = tdi_average_step_at(call->attrs, call->control);
-    float old = step.momentum, new = 1.0f - step.momentum;
+    const tdi_optimizer_numbers *numbers = tdi_optimizer_of(call);
+    float old = numbers->average, new = 1.0f - old;
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride) {
         const float *weight = (const float *)call->in[0].data + at;
         float *average = (float *)call->in[1].data + at, *out = (float *)call->out.data + at;
         TDI_LANES for (int64_t i = 0; i < runs.length; i++) average[i] = old * average[i] + new *weight[i];
-        const float *from = step.overwrite ? average : weight;
+        const float *from = numbers->overwrite ? average : weight;
         if (out != from)
             memcpy(out, from, (size_t)runs.length * sizeof *out);
     }
@@ -252,10 +253,9 @@ static void add_from(int64_t n, const float *x, float *sum)
     TDI_LANES for (int64_t i = 0; i < n; i++) sum[i] += x[i];
 }
 
-enum { TREE_BLOCK = 512, TREE_DEPTH = 8 /* 2^8 parts are the most */ };
+enum { TREE_BLOCK = 512, TREE_DEPTH = 8 /* for 2^8 shards at most */ };
 
-/* The sum of `count` parts at `offset` into to[0 .. n), in the order of tdi_tree_sum; below[] holds the right halves.
- */
+/* Sums `count` shards at `offset` into to[0 .. n), in the order of tdi_tree_sum; below[] holds the right halves. */
 static void tree_sum(float *const *parts, int count, int64_t offset, int64_t n, float *to, float (*below)[TREE_BLOCK])
 {
     if (count == 1) {
@@ -272,7 +272,7 @@ static void tree_sum(float *const *parts, int count, int64_t offset, int64_t n, 
     add_from(n, *below, to);
 }
 
-/* The result may be part 0's own gradients: a block is summed aside first. */
+/* The result may be shard 0's own gradients, so a block is summed on the stack before it is stored. */
 static void reduce_scatter_run(const tdi_call *call)
 {
     const tdi_part *part = call->part;

@@ -1,27 +1,27 @@
-/* lstm_grad_isa.c - the steps of an LSTM, back, and the gradient of its recurrent weights.
+/* lstm_grad_isa.c - the steps of an LSTM backwards, and the gradient of its recurrent weights.
  *
- * Products as in lstm_isa.c; a panel holds the transposed rows of some units. For a single row they are not transposed:
- * its dh are dot products with rows of the recurrent weights. */
+ * Products are made as in lstm_isa.c; a panel holds the transposed rows of some units. For a single row they are not
+ * transposed: dh are dot products with rows of the recurrent weights. */
 #include "cpu/lstm/lstm_isa.h"
 
 enum { GATES = TDI_LSTM_GATES, PANEL = 4 * TDI_WIDTH };
 enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
-enum { DOT_ROWS = LONE / QUARTERS < 4 ? LONE / QUARTERS : 4 }; /* whose sums stay in registers */
+enum { DOT_ROWS = LONE / QUARTERS < 4 ? LONE / QUARTERS : 4 }; /* dot products whose sums stay in registers */
 
-/* ---- back ---- */
+/* ---- the steps backwards ---- */
 
 typedef struct backward {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
     tdi_lstm_reserve reserve;
     tdi_lstm_share own;
-    int64_t panels, width; /* of units; floats of a row of dh and dc */
+    int64_t panels, width; /* panels of units; floats of a row of dh and dc */
     bool lone;             /* one row */
-    float *sums;           /* of one row [own units, WIDTH]: of each dot product, before its vector is added up */
-    float *packed;         /* by panels [4 units, PANEL] of R'; for one row as forwards, or NULL */
-    float *dh, *dc;        /* [rows, width]: what arrives from the step behind */
-    float *apart;          /* [rows, PANEL] of one gate, before its mask; NULL without a mask */
-    float *row;            /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
+    float *sums;           /* one row: [own units, WIDTH], each dot product's vector before it is added up */
+    float *packed;         /* R' by panels [4 units, PANEL]; one row: as lstm_isa.h says, or NULL */
+    float *dh, *dc;        /* [rows, width]: gradients that arrive from the next step */
+    float *apart;          /* [rows, PANEL]: one gate's dh before its mask; NULL without a mask */
+    float *row;            /* [5, own units]: gates and activated c, where activations are not the usual ones */
 } backward;
 
 static int64_t sums_floats(const backward *b)
@@ -50,7 +50,7 @@ static backward backward_of(const tdi_call *call)
     b.panels = (b.own.units + PANEL - 1) / PANEL;
     b.width = b.panels * PANEL;
     b.lone = tdi_lstm_is_lone(&b.own, b.reserve.units) && !tdi_lstm_has(call, TDI_LSTM_GRAD_MASK);
-    if (!call->scratch) /* prepare asks for sizes */
+    if (!call->scratch) /* prepare only wants the sizes */
         return b;
     b.sums = call->scratch;
     b.packed = packed_floats(&b) ? b.sums + sums_floats(&b) : NULL;
@@ -62,7 +62,7 @@ static backward backward_of(const tdi_call *call)
     return b;
 }
 
-/* Columns of the panel beyond the own units are zeros. */
+/* Packs a panel; its columns beyond the thread's own units are zeros. */
 static void pack_panel(const backward *b, int64_t first, float *to)
 {
     int64_t depth = GATES * b->reserve.units, units = tdi_least(PANEL, b->own.units - first);
@@ -79,8 +79,8 @@ static void pack_panel(const backward *b, int64_t first, float *to)
     }
 }
 
-/* Where blocks of units begin: on the reserve (c behind the gates), c before (NULL: zeros), what arrives at h from
- * outside (NULL: zeros) and from the step behind; dc, which becomes the next; dz. Sections lie `units` apart. */
+/* Where blocks of units begin: in the reserve (c behind the gates); c of the step before (NULL: zeros); dh from outside
+ * (NULL: zeros) and from the next step; dc, which becomes that of the step before; dz. Sections lie `units` apart. */
 typedef struct blocks {
     const float *made, *before, *outside, *dh;
     float *dc, *dz;
@@ -109,7 +109,7 @@ TDI_INLINE void unsquash(blocks b, int count)
     tdi_vector c[TDI_ABREAST], squashed[TDI_ABREAST];
     for (int i = 0; i < count; i++)
         c[i] = tdi_load(b.made + GATES * b.units + i * TDI_WIDTH);
-    tdi_tangents(c, squashed, count);
+    tdi_tanh_vectors(c, squashed, count);
     for (int i = 0; i < count; i++)
         unsquash_block(b, i * TDI_WIDTH, squashed[i]);
 }
@@ -129,8 +129,8 @@ static const float *padded(const float *from, int64_t units, float *to)
     return from ? memcpy(to, from, (size_t)units * sizeof *to) : NULL;
 }
 
-/* Fewer units than a vector has; dh and dc are whole vectors all the same. */
-static void unsquash_part(blocks b, int64_t units)
+/* Makes the rest of the units, fewer than a vector holds; dh and dc are whole vectors all the same. */
+static void unsquash_rest(blocks b, int64_t units)
 {
     float made[GATES + 1][TDI_WIDTH] = {{0}}, dz[GATES][TDI_WIDTH], before[TDI_WIDTH] = {0}, outside[TDI_WIDTH] = {0};
     for (int s = 0; s <= GATES; s++)
@@ -142,7 +142,7 @@ static void unsquash_part(blocks b, int64_t units)
         memcpy(b.dz + g * b.units, dz[g], (size_t)units * sizeof(float));
 }
 
-/* A row's own units. */
+/* The blocks of a row's own units. */
 static blocks blocks_of(const backward *b, int64_t step, int64_t i)
 {
     int64_t row = b->own.row + i, unit = b->own.unit;
@@ -164,7 +164,7 @@ static void row_back(const backward *b, int64_t step, int64_t i)
     for (int64_t count; units > 0; units -= count) {
         count = units >= TDI_ABREAST * TDI_WIDTH ? TDI_ABREAST * TDI_WIDTH : TDI_WIDTH;
         if (units < TDI_WIDTH)
-            unsquash_part(at, units);
+            unsquash_rest(at, units);
         else if (count > TDI_WIDTH)
             unsquash_blocks(&at);
         else
@@ -179,13 +179,13 @@ static void row_back(const backward *b, int64_t step, int64_t i)
     }
 }
 
-/* dc += dh out, by the derivative of the activation of c; to = that activation of c. */
+/* dc += dh * out * the derivative of c's activation; to = the activated c. */
 static void through_cell(const backward *b, blocks at, const float *out, float *to)
 {
     int64_t units = b->own.units;
     int activation = b->attrs->activation;
     const float *c = at.made + GATES * at.units;
-    float *through = at.dz; /* which is made later */
+    float *through = at.dz; /* free to use: dz is made later */
     memcpy(to, c, (size_t)units * sizeof *to);
     tdi_lstm_activate(activation, units, to);
     for (int64_t j = 0; j < units; j++)
@@ -195,7 +195,7 @@ static void through_cell(const backward *b, blocks at, const float *out, float *
         at.dc[j] += through[j];
 }
 
-/* With activations other than the usual ones. */
+/* Makes a row's gradients where activations are not the usual ones. */
 static void row_back_otherwise(const backward *b, int64_t step, int64_t i)
 {
     blocks at = blocks_of(b, step, i);
@@ -227,7 +227,7 @@ static void step_back(const backward *b, int64_t step)
         (tdi_lstm_usual(b->attrs) ? row_back : row_back_otherwise)(b, step, i);
 }
 
-/* dh += mask . what one gate gave. */
+/* dh += mask * one gate's dh. */
 static void add_masked(const backward *b, int64_t gate, int64_t first)
 {
     for (int64_t i = 0; i < b->own.rows; i++) {
@@ -254,7 +254,8 @@ static void add_gate_back(const backward *b, tdi_operand dz, int64_t gate, int64
     }
 }
 
-/* As forwards: two gates of the own units first, which came last in the step before, the other two last. */
+/* Makes dh from dz R'. As forwards, two gates of the thread's own units come first, which came last in the step before;
+ * the other two come last. */
 static void recur_back(const backward *b, int64_t step)
 {
     const tdi_lstm_share *own = &b->own;
@@ -280,7 +281,7 @@ static void recur_back(const backward *b, int64_t step)
 
 /* ---- one row ---- */
 
-/* The sums of DOT_ROWS dot products, of dz and of rows of R over a panel's units. */
+/* Adds to the sums of DOT_ROWS dot products, of dz and rows of R, over a panel's units. */
 TDI_INLINE void add_dots(const tdi_vector *of_dz, const float *rows, int64_t row, int64_t gate, bool fresh, float *sums)
 {
     tdi_vector sum[DOT_ROWS];
@@ -305,18 +306,18 @@ TDI_INLINE void load_panel(const float *dz, int64_t units, tdi_vector *of_dz)
         of_dz[v] = tdi_load(dz + v / LONE_BLOCKS * units + v % LONE_BLOCKS * TDI_WIDTH);
 }
 
-/* The first own unit, counted from the lane's, of the quarter that a step takes after `done` others. */
+/* The first unit, counted from the thread's own, of the quarter that a step takes after `done` others. */
 static int64_t quarter(const backward *b, int64_t step, int done)
 {
     return (step & 1 ? QUARTERS - 1 - done : done) * (b->own.units / QUARTERS);
 }
 
-/* Some quarters of the own units; the sums of those from `begun` on are yet to begin. */
+/* Some quarters of the thread's own units; the sums of those from `begun` on have not begun. */
 typedef struct quarters {
     int first, count, begun;
 } quarters;
 
-/* Of a panel. */
+/* Adds a packed panel. */
 static void add_packed(const backward *b, const float *dz, int64_t step, int64_t unit, quarters of)
 {
     tdi_vector of_dz[GATES * LONE_BLOCKS];
@@ -329,7 +330,7 @@ static void add_packed(const backward *b, const float *dz, int64_t step, int64_t
     }
 }
 
-/* The same where R lies. (Both as one function over the strides are slower: docs/performance-notes.md.) */
+/* The same where R is read in place. (One function for both, with strides, is slower: docs/performance-notes.md.) */
 static void add_unpacked(const backward *b, const float *dz, int64_t step, int64_t unit, quarters of)
 {
     const float *recurrent = (const float *)b->call->in[TDI_LSTM_GRAD_R].data + unit;
@@ -344,7 +345,7 @@ static void add_unpacked(const backward *b, const float *dz, int64_t step, int64
     }
 }
 
-/* Of the panels of units [begin, end); returns how many quarters' sums have begun then. */
+/* Adds the panels of units [begin, end); returns how many quarters' sums have begun. */
 static int add_units_back(const backward *b, const float *dz, int64_t step, int64_t begin, int64_t end, quarters of)
 {
     for (int64_t unit = begin; unit < end; unit += LONE) {
@@ -354,7 +355,7 @@ static int add_units_back(const backward *b, const float *dz, int64_t step, int6
     return of.begun;
 }
 
-/* Half of the own units first, and half of them last; meanwhile the others' come. */
+/* Makes dh of a single row: half of the thread's own units first and half last; meanwhile the others' arrive. */
 static void recur_lone(const backward *b, int64_t step)
 {
     enum { HALF = QUARTERS / 2 };
@@ -393,7 +394,7 @@ static void recur_any(const backward *b, int64_t step)
     (b->lone ? recur_lone : recur_back)(b, step);
 }
 
-/* What goes to the passed h and c. */
+/* Stores the gradients of the passed h and c. */
 static void end_back(const backward *b)
 {
     if (!b->attrs->passed)
@@ -407,7 +408,7 @@ static void end_back(const backward *b)
         for (int64_t g = 2; g < GATES; g++)
             memset(to + g * b->reserve.units, 0, size);
     }
-    tdi_lstm_step_is_made(b->call, &b->own); /* only now is what the other lanes made not read any more */
+    tdi_lstm_step_is_made(b->call, &b->own); /* only now this thread has stopped reading what the others made */
 }
 
 static td_status prepare_back(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -436,7 +437,7 @@ static void run_back(const tdi_call *call)
     tdi_lstm_wait(call, &b.own);
 }
 
-/* Step by step, so that no lane finds itself waiting. */
+/* Makes all threads' shares on one thread, step by step, so that none has to wait. */
 static void run_back_serially(const tdi_call *calls, int lanes)
 {
     int64_t steps = calls[0].in[TDI_LSTM_GRAD_RESERVE].shape.dim[1];
@@ -467,8 +468,8 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_grad_by_rows) = {.name = TDI_ISA_TEXT
 
 /* ---- the recurrent weights' gradient ---- */
 
-/* Rows [unit, unit + units) of it: sums over pairs, a time of a row of the batch and the h that arrives there, of
- * h' dz. Some pairs at a time, in whose order dz is a matrix, of which a panel is packed. */
+/* Rows [unit, unit + units) of the gradient: the sum of h' dz over all pairs of a row of the batch and a time, h being
+ * what arrives there. Some pairs are summed at a time; in their order dz is a matrix, of which a panel is packed. */
 typedef struct recurrent {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
@@ -518,22 +519,22 @@ static void pack_h(const recurrent *r, int64_t first, int64_t count, int64_t gat
     }
 }
 
-/* A panel of dz, so that it stays in the first cache: beyond `wide` columns there are zeros. */
+/* Packs a panel of dz, so that it stays in the first-level cache; columns from `wide` on are zeros. */
 static void pack_dz(const recurrent *r, const float *from, int64_t count, int64_t wide)
 {
     float *to = r->dz;
     for (int64_t k = 0; k < count; k++, from += r->columns)
         for (int64_t j = 0; j < PANEL; j += TDI_WIDTH, to += TDI_WIDTH)
-            tdi_store(to, j < wide ? tdi_load_part(from + j, wide - j) : (tdi_vector){0});
+            tdi_store(to, j < wide ? tdi_load_first(from + j, wide - j) : (tdi_vector){0});
 }
 
-/* To some columns of sums, or of the gradient, what `count` pairs give. */
+/* Adds the share of `count` pairs to some columns of the gradient or of `sums`. */
 static void add_panel(const recurrent *r, int64_t count, tdi_result to)
 {
     tdi_product((tdi_operand){r->h, 1, r->units}, (tdi_panel){r->dz, PANEL}, count, to, r->units, PANEL / TDI_WIDTH);
 }
 
-/* The same for fewer columns than a panel has. */
+/* The same for fewer columns than a panel has: by way of `sums`. */
 static void add_narrow(const recurrent *r, int64_t count, tdi_result to, int64_t wide)
 {
     add_panel(r, count, (tdi_result){r->sums, PANEL, true});
@@ -542,7 +543,7 @@ static void add_narrow(const recurrent *r, int64_t count, tdi_result to, int64_t
             to.data[i * to.row + j] = r->sums[i * PANEL + j] + (to.fresh ? 0.0f : to.data[i * to.row + j]);
 }
 
-/* Columns [begin, end) of what `count` pairs from `first` on give. */
+/* Adds the share of `count` pairs from `first` on to columns [begin, end). */
 static void add_pairs(const recurrent *r, int64_t first, int64_t count, int64_t begin, int64_t end)
 {
     const float *dz = (const float *)r->call->in[TDI_LSTM_RECURRENT_DZ].data + first * r->columns;

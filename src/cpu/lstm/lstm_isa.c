@@ -1,28 +1,28 @@
-/* lstm_isa.c - the steps of an LSTM, forwards.
+/* lstm_isa.c - the steps of an LSTM forwards.
  *
- * Everything is a product of few rows: a tile of sums stays in registers while the depth runs by. For few steps the
- * weights are read where they lie; for many, and more than three rows, R is packed by panels of some columns, which the
- * first cache then holds for all rows: in R itself a column's elements lie a power of two apart, and take each other's
- * places there. (For one row it is packed otherwise, as lstm_isa.h says.) Where dropout gives each gate an h of its
- * own, or the units are no whole vectors, R and W are packed always: a panel holds, for some units, the columns of all
- * four gates.
+ * A step is a product of few rows: a tile of sums stays in registers while the depth runs by. For few steps the weights
+ * are read where they lie. For many steps and more than three rows, R is packed by panels of some columns, which the
+ * first-level cache then holds for all rows; in R itself the elements of a column lie a power of two apart and evict
+ * each other. (lstm_isa.h says how R is packed for one row.) Where dropout gives each gate an h of its own, or the
+ * units are no whole vectors, R and W are always packed; a panel then holds, for some units, the columns of all four
+ * gates.
  *
- * Lanes share rows of the batch, or, when there are few, units: then each needs what the others made in the step
- * before, and does some of its own part of the next product while it waits for it. */
+ * Threads share rows of the batch or, when rows are few, units. Then each thread needs what the others made in the
+ * step before, and does some of its own part of the next product while it waits. */
 #include "cpu/lstm/lstm_isa.h"
 #include "cpu/features.h"
 
 enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
 enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
-enum { PIECES = 4 }; /* of half a panel that the first cache does not hold */
+enum { PIECES = 4 }; /* pieces of half a panel that the first-level cache does not hold */
 enum { RUNS = 2 * PIECES + 2 };
-enum { LOOKS = 100 };                          /* at the other lanes' steps: for about as long as a hand-over takes */
-enum { FEW_BLOCKS = TDI_WIDTH == 16 ? 2 : 1 }; /* of a panel for two or three rows */
-enum { AHEAD = 9 * TDI_LSTM_TILE };            /* steps of a lone row whose x W is made at once */
-/* Blocks whose gates are made at a time, in 32 registers or 16. */
+enum { LOOKS = 100 }; /* looks at the other threads' steps: for about as long as a hand-over takes */
+enum { FEW_BLOCKS = TDI_WIDTH == 16 ? 2 : 1 }; /* blocks of a panel for two or three rows */
+enum { AHEAD = 9 * TDI_LSTM_TILE };            /* steps of a lone row whose x W is made at a time */
+/* Blocks whose gates are made together, in 32 or 16 registers. */
 enum { PAIR = TDI_WIDTH == 16 ? TDI_EXPONENTIALS / TDI_LSTM_GATES : 1 };
 
-/* Units of h that follow each other. */
+/* A run of adjacent units of h. */
 typedef struct run {
     int64_t first, count;
 } run;
@@ -32,20 +32,20 @@ typedef struct forward {
     const tdi_lstm_attrs *attrs;
     tdi_lstm_reserve reserve;
     tdi_lstm_share own;
-    int64_t blocks, wide; /* of units: all, in a panel */
-    int64_t features;     /* of x; 0: z is there */
-    bool in_place;        /* units are whole vectors, and all gates see the same h: no panels */
-    bool lone;            /* one row for many steps */
-    int half;             /* runs of half of a lone row's own units */
-    int runs;             /* of its h, as an even step takes them; an odd one begins with the last */
+    int64_t blocks, wide; /* blocks of units in all, and in a panel */
+    int64_t features;     /* of x; 0: z comes in */
+    bool in_place;        /* weights are read in place: units are whole vectors, and all gates see the same h */
+    bool lone;            /* a lone row: one row for many steps */
+    int half;             /* runs in half of a lone row's own units */
+    int runs;             /* runs of its h in the order of even steps; odd steps begin with the last */
     run run[RUNS];
-    float *packed;       /* by panels [units, blocks, 4, WIDTH] of R; else as packed for many steps, or NULL */
-    float *sums;         /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
-    float *ahead;        /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
-    bool biased;         /* with b in them */
-    float *packed_input; /* by panels [features, blocks, 4, WIDTH] of W */
+    float *packed;       /* R: by panels [units, blocks, 4, WIDTH]; in place, as packed for many steps, or NULL */
+    float *sums;         /* by panels [rows, blocks, 4, WIDTH]; in place, [rows, 4, own units] */
+    float *ahead;        /* [AHEAD, 4, own units]: x W of some steps, which become their sums; or NULL */
+    bool biased;         /* the sums begin with b in them */
+    float *packed_input; /* W by panels [features, blocks, 4, WIDTH] */
     float *masked;       /* [4, rows, units]: h as each gate sees it; NULL without a mask */
-    float *row;          /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
+    float *row;          /* [5, own units]: gates and activated c, where activations are not the usual ones */
 } forward;
 
 static int64_t wide_blocks(int64_t rows)
@@ -58,13 +58,13 @@ static bool looks_ahead(const forward *f)
     return f->in_place && f->features && f->own.rows == 1;
 }
 
-/* In place. */
+/* For weights that are read in place. */
 static int64_t sums_floats(const forward *f)
 {
     return GATES * f->own.units * (looks_ahead(f) ? AHEAD : f->own.rows);
 }
 
-/* In place, for many steps and rows: two or three rows use each weight too seldom for it to pay. */
+/* R packed for in-place sums, for many steps and rows; two or three rows use each weight too seldom. */
 static int64_t packed_floats(const forward *f)
 {
     bool pays = f->own.rows > 3 && f->reserve.steps >= TDI_LSTM_PACKED_STEPS;
@@ -97,14 +97,14 @@ static bool has_one_panel(const forward *f)
     return f->own.units == LONE;
 }
 
-/* Does the first cache hold half of a panel, and what the gates take? */
+/* Whether the first-level cache holds half of a panel beside what the gates need. */
 static bool holds_half(void)
 {
     return LONE / 2 * GATES * LONE * (int64_t)sizeof(float) <= tdi_cpu_first_cache() / 4 * 3;
 }
 
-/* Half of the lane's own units: fewer loops take less time, but of several panels, or a large half, the first cache
- * holds less. */
+/* How many runs half of the thread's own units are. Fewer loops take less time, but where there are several panels, or
+ * a half is large, the first-level cache holds less of it. */
 static int half_runs(const forward *f)
 {
     if (has_one_panel(f))
@@ -112,7 +112,7 @@ static int half_runs(const forward *f)
     return QUARTERS / 2;
 }
 
-/* The lane's own units first, and half of them last: the others' may still be under way. */
+/* Half of the thread's own units come first and half last, since the other threads' may still be under way. */
 static void order_runs(forward *f)
 {
     int64_t half = f->own.units / 2, end = f->own.unit + f->own.units;
@@ -134,7 +134,7 @@ static forward forward_of(const tdi_call *call)
     f.lone = f.in_place && f.reserve.steps >= TDI_LSTM_PACKED_STEPS && tdi_lstm_is_lone(&f.own, f.reserve.units);
     if (f.lone)
         order_runs(&f);
-    if (!call->scratch) /* prepare asks for sizes */
+    if (!call->scratch) /* prepare only wants the sizes */
         return f;
     if (f.in_place) {
         f.sums = call->scratch;
@@ -162,7 +162,6 @@ static int64_t panel_blocks(const forward *f, int64_t first)
     return tdi_least(f->wide, f->blocks - first);
 }
 
-/* From a matrix [depth, 4 units]. */
 static void pack_forward(const forward *f, const float *matrix, int64_t depth, float *to)
 {
     for (int64_t first = 0; first < f->blocks; first += f->wide)
@@ -171,7 +170,7 @@ static void pack_forward(const forward *f, const float *matrix, int64_t depth, f
                 for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH) {
                     int64_t unit = b * TDI_WIDTH;
                     const float *from = matrix + (k * GATES + g) * f->reserve.units + f->own.unit + unit;
-                    tdi_store(to, tdi_load_part(from, f->own.units - unit));
+                    tdi_store(to, tdi_load_first(from, f->own.units - unit));
                 }
 }
 
@@ -193,11 +192,11 @@ static void copy_to_panel(const forward *f, int64_t step, int64_t first)
             tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->reserve, f->own.row + i, step) + f->own.unit;
         for (int64_t b = first; b < first + panel_blocks(f, first); b++)
             for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH)
-                tdi_store(to, tdi_load_part(z + g * f->reserve.units + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH));
+                tdi_store(to, tdi_load_first(z + g * f->reserve.units + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH));
     }
 }
 
-/* The sums begin as z, or as x W. */
+/* Begins a panel's sums with z, or with x W. */
 static void begin_panel(const forward *f, int64_t step, int64_t first)
 {
     int64_t row = panel_blocks(f, first) * BLOCK;
@@ -208,7 +207,7 @@ static void begin_panel(const forward *f, int64_t step, int64_t first)
         copy_to_panel(f, step, first);
 }
 
-/* As each gate sees them. */
+/* Makes h as each gate sees it through its mask. */
 static void mask_units(const forward *f, tdi_operand h, int64_t begin, int64_t end)
 {
     for (int64_t i = 0; i < f->own.rows; i++)
@@ -220,7 +219,7 @@ static void mask_units(const forward *f, tdi_operand h, int64_t begin, int64_t e
         }
 }
 
-/* A panel's sums += h R over units [begin, end) of h, from the last to the first when `down`. */
+/* Adds to a panel's sums h R over units [begin, end) of h, from the last to the first when `down`. */
 static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t begin, int64_t end, bool down)
 {
     int64_t row = panel_blocks(f, first) * BLOCK, k = down ? end - 1 : begin, next = down ? -1 : 1;
@@ -236,17 +235,17 @@ static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t be
                     (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
 
-/* From unit to unit of h, from row to row, from gate to gate. */
+/* Floats from unit to unit of h, from row to row, and from gate to gate. */
 typedef struct lone_steps {
     int64_t next, row, gate;
 } lone_steps;
 
-/* The sums of all gates of LONE units, `row` floats apart. */
+/* Loads the sums of all gates of LONE units; gates are `row` floats apart. */
 TDI_INLINE void load_lone(const float *from, int64_t row, tdi_vector *sum)
 {
     TDI_UNROLL
     for (int g = 0; g < GATES; g++, from += row) {
-        __asm__("" : "+r"(from)); /* else GCC makes the addresses of all vectors first, and keeps them in memory */
+        __asm__("" : "+r"(from)); /* else GCC computes the addresses of all vectors first, and keeps them in memory */
         TDI_UNROLL
         for (int v = 0; v < LONE_BLOCKS; v++)
             sum[g * LONE_BLOCKS + v] = tdi_load(from + v * TDI_WIDTH);
@@ -264,7 +263,7 @@ TDI_INLINE void store_lone(float *to, int64_t row, const tdi_vector *sum)
     }
 }
 
-/* Sums += h R over some runs of h, each `next_run` behind the one before. */
+/* Adds h R over some runs of h, each `next_run` behind the one before. */
 TDI_INLINE void add_runs_of(const float *h, const float *rows, const run *over, int runs, int next_run, lone_steps step,
                             tdi_vector *sum)
 {
@@ -293,8 +292,8 @@ static void add_unpacked(tdi_operand h, tdi_panel rows, int64_t count, int64_t g
     add_lone(h.data, rows.data, &(run){0, count}, 1, 0, (lone_steps){h.step, rows.row, gate}, to);
 }
 
-/* Weights [depth, 4, units] from the lane's first unit on, where they lie; or panels of them, each packed
- * [depth, vectors]. */
+/* Weights [depth, 4, units] from the thread's first unit on, in place; or packed panels of them, each [depth, vectors].
+ */
 typedef struct weights {
     const float *data;
     int64_t depth;
@@ -306,7 +305,7 @@ static int64_t panel_vectors(int64_t units)
     return units >= 4 * TDI_WIDTH ? 4 : 1;
 }
 
-/* A gate's `vectors` vectors of own units from `unit` on. */
+/* The panel of a gate's own units from `unit` on. */
 static tdi_panel panel_of(const forward *f, const weights *w, int64_t gate, int64_t unit, int64_t vectors)
 {
     if (w->packed)
@@ -314,14 +313,14 @@ static tdi_panel panel_of(const forward *f, const weights *w, int64_t gate, int6
     return (tdi_panel){w->data + gate * f->reserve.units + unit, GATES * f->reserve.units};
 }
 
-/* a w over `count` rows of w, from row `first` on to the row `next` behind it. */
+/* The product a w over `count` rows of w: row `first`, and each time the row `next` further on. */
 typedef struct factors {
     tdi_operand a;
     weights w;
     int64_t first, next, count;
 } factors;
 
-/* to [rows, 4, own units] = the sum of the products, or += unless fresh. */
+/* to [rows, 4, own units] = the sum of the products; added to `to` unless fresh. */
 static void add_gates(const forward *f, const factors *of, int terms, float *to, int64_t rows, bool fresh)
 {
     int64_t units = f->own.units;
@@ -337,7 +336,6 @@ static void add_gates(const forward *f, const factors *of, int terms, float *to,
         }
 }
 
-/* R by panels. */
 static void pack_gates(const forward *f)
 {
     weights from = {(const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->reserve.units, false};
@@ -351,7 +349,7 @@ static void pack_gates(const forward *f)
         }
 }
 
-/* h R over units [begin, end) of h, from the last to the first when `down`. */
+/* The product h R over units [begin, end) of h, from the last to the first when `down`. */
 static factors of_units(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
 {
     int64_t k = down ? end - 1 : begin, next = down ? -1 : 1;
@@ -363,7 +361,6 @@ static factors of_units(const forward *f, tdi_operand h, int64_t begin, int64_t 
                      .count = end - begin};
 }
 
-/* x W. */
 static factors of_features(const forward *f, tdi_operand x)
 {
     const float *from = (const float *)f->call->in[TDI_LSTM_W].data + f->own.unit;
@@ -394,7 +391,6 @@ static void copy_in_place(const forward *f, int64_t step)
     }
 }
 
-/* A step's. */
 static void find_sums(forward *f, int64_t step)
 {
     if (f->ahead)
@@ -406,7 +402,7 @@ static const float *bias_of(const forward *f)
     return tdi_lstm_has(f->call, TDI_LSTM_B) ? f->call->in[TDI_LSTM_B].data : NULL;
 }
 
-/* Sums += x W of LONE units, where W lies. */
+/* Adds x W for LONE units; W is read in place. */
 TDI_INLINE void add_features(const float *x, const float *row, int64_t count, int64_t gate, tdi_vector *sum)
 {
     for (int64_t k = 0; k < count; k++, row += GATES * gate) {
@@ -414,7 +410,7 @@ TDI_INLINE void add_features(const float *x, const float *row, int64_t count, in
         const float *from = row;
         TDI_UNROLL
         for (int g = 0; g < GATES; g++, from += gate) {
-            __asm__("" : "+r"(from)); /* else GCC has an address for each vector, and no registers for them */
+            __asm__("" : "+r"(from)); /* else GCC computes an address for each vector, and has no registers for them */
             TDI_UNROLL
             for (int v = 0; v < LONE_BLOCKS; v++)
                 sum[g * LONE_BLOCKS + v] += feature * tdi_load(from + v * TDI_WIDTH);
@@ -422,7 +418,7 @@ TDI_INLINE void add_features(const float *x, const float *row, int64_t count, in
     }
 }
 
-/* x W + b of some steps, by whole panels. */
+/* Makes x W + b of some steps by whole panels. */
 static void begin_panels(const forward *f, const factors *of, int64_t steps)
 {
     const float *bias = bias_of(f);
@@ -437,8 +433,8 @@ static void begin_panels(const forward *f, const factors *of, int64_t steps)
         }
 }
 
-/* x W: of a step, or of a lone row for the steps from this one on, so that W is read once for them; then with b, if its
- * units are whole panels. */
+/* Begins the sums with x W: of one step, or of a lone row for several steps from this one on, so that W is read once
+ * for them; then b is in them, if the units are whole panels. */
 static void begin_in_place(forward *f, int64_t step)
 {
     find_sums(f, step);
@@ -461,7 +457,7 @@ static void begin_in_place(forward *f, int64_t step)
         add_gates(f, &of, 1, f->ahead, steps, true);
 }
 
-/* sums += h R over units [begin, end) of h, from the last to the first when `down`. */
+/* Adds to the sums h R over units [begin, end) of h, from the last to the first when `down`. */
 static void add_units(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
 {
     if (begin == end)
@@ -476,7 +472,7 @@ static void add_units(const forward *f, tdi_operand h, int64_t begin, int64_t en
         add_panel(f, h, first, begin, end, down);
 }
 
-/* What the steps before left, [rows, units], or NULL. */
+/* The h of the step before, [rows, units]; data is NULL where there is none. */
 static tdi_operand h_before(const forward *f, int64_t step)
 {
     return (tdi_operand){tdi_lstm_h_before(f->call, &f->reserve, TDI_LSTM_H, f->own.row, step),
@@ -489,8 +485,9 @@ TDI_INLINE void fetch_others(const forward *f, tdi_operand h)
     tdi_fetch(h.data, h.row, f->own.rows, f->own.unit + f->own.units, f->reserve.units);
 }
 
-/* The lane's own units first, and half of them last: the others' may still be under way. The half that comes last is
- * the next step's first, read backwards: what the first cache still holds of it need not come from the second again. */
+/* Adds h R: half of the thread's own units first, the other half last, since the other threads' may still be under way.
+ * The half that comes last is the first of the next step, which reads it backwards: what the first-level cache still
+ * holds of it need not come from the second-level cache again. */
 static void recur(const forward *f, int64_t step)
 {
     int64_t begin = f->own.unit, end = begin + f->own.units, middle = begin + f->own.units / 2;
@@ -510,15 +507,15 @@ static void recur(const forward *f, int64_t step)
     add_units(f, h, odd ? begin : middle, odd ? middle : end, false);
 }
 
-/* Where `count` blocks of units begin: the first's sums and the next block's, the gates' `apart` from each other; c
- * before (NULL: zeros); what is made and b (NULL: zeros), a section's `units` behind the one before. */
+/* Where blocks of units begin: the sums, from block to block and, `apart`, from gate to gate; c of the step before
+ * (NULL: zeros); the reserve that is made and b (NULL: zeros), whose sections are `units` apart. */
 typedef struct blocks {
     const float *sums, *before, *bias;
     float *made;
     int64_t next, apart, sections, units;
 } blocks;
 
-/* Of the blocks `at` and behind. */
+/* Stores the gates of blocks [at, at + count) into the reserve. */
 TDI_INLINE void keep_gates(blocks b, int64_t at, int count, const tdi_vector *made)
 {
     for (int k = 0; k < GATES * count; k++)
@@ -534,12 +531,12 @@ TDI_INLINE void squash_gates(blocks b, int64_t at, int count, tdi_vector *c, tdi
         tdi_vector sum = tdi_load(b.sums + i * b.next + g * b.apart);
         if (b.bias)
             sum += tdi_load(b.bias + g * b.units + i * TDI_WIDTH);
-        x[k] = g == TDI_LSTM_G ? 2.0f * tdi_within(sum, 10.0f) : -tdi_within(sum, 80.0f);
+        x[k] = g == TDI_LSTM_G ? 2.0f * tdi_clamp(sum, 10.0f) : -tdi_clamp(sum, 80.0f);
     }
     tdi_exponentials(x, scale, p, GATES * count);
     TDI_UNROLL
     for (int k = 0; k < GATES * count; k++)
-        made[k] = k % GATES == TDI_LSTM_G ? tdi_tangent_from(scale[k], p[k]) : tdi_sigmoid_from(scale[k], p[k]);
+        made[k] = k % GATES == TDI_LSTM_G ? tdi_tanh_of_power(scale[k], p[k]) : tdi_sigmoid_of_power(scale[k], p[k]);
     if (b.sections > 2)
         keep_gates(b, at, count, made);
     TDI_UNROLL
@@ -559,7 +556,7 @@ TDI_INLINE void squash(blocks b, int count)
     TDI_UNROLL
     for (int i = 0; i < count; i += pair)
         squash_gates(b, i, pair, c + i, out + i);
-    tdi_tangents(c, squashed, count);
+    tdi_tanh_vectors(c, squashed, count);
     for (int i = 0; i < count; i++) {
         tdi_store(b.made + (b.sections - 2) * b.units + i * TDI_WIDTH, c[i]);
         tdi_store(b.made + (b.sections - 1) * b.units + i * TDI_WIDTH, out[i] * squashed[i]);
@@ -576,8 +573,8 @@ static void squash_blocks(const blocks *b)
     squash(*b, TDI_ABREAST);
 }
 
-/* Fewer units than a vector has. */
-static void squash_part(blocks b, int64_t units)
+/* Makes the rest of a row's units, fewer than a vector holds. */
+static void squash_rest(blocks b, int64_t units)
 {
     float made[GATES + 2][TDI_WIDTH], before[TDI_WIDTH] = {0}, bias[GATES][TDI_WIDTH] = {{0}};
     if (b.before)
@@ -590,7 +587,6 @@ static void squash_part(blocks b, int64_t units)
         memcpy(b.made + s * b.units, made[s], (size_t)units * sizeof *before);
 }
 
-/* A row's `units` units from `unit` on. */
 static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit, int64_t units, const float *sums)
 {
     const float *c = tdi_lstm_c_before(f->call, &f->reserve, TDI_LSTM_C, row, step);
@@ -606,7 +602,7 @@ static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit
     for (int64_t count; units > 0; units -= count * TDI_WIDTH) {
         count = units >= TDI_ABREAST * TDI_WIDTH ? TDI_ABREAST : 1;
         if (units < TDI_WIDTH)
-            squash_part(b, units);
+            squash_rest(b, units);
         else if (count == TDI_ABREAST)
             squash_blocks(&b);
         else
@@ -653,7 +649,7 @@ static void keep_gate(const forward *f, int64_t step, int64_t i, int64_t gate, c
     memcpy(kept, from, (size_t)f->own.units * sizeof *kept);
 }
 
-/* A gate's values; what the reserve keeps of it goes there. */
+/* Makes a gate's values, and stores in the reserve what it keeps of them. */
 static void make_gate(const forward *f, int64_t step, int64_t i, int64_t gate, float *to)
 {
     const float *bias = f->biased ? NULL : bias_of(f);
@@ -708,7 +704,7 @@ static void make(const forward *f, int64_t step)
 
 /* ---- steps ---- */
 
-/* x W and h R in one pass, where nobody is waited for between the two. */
+/* Whether x W and h R are made in one pass: where the thread waits for no other between the two. */
 static bool sums_at_once(const forward *f)
 {
     return f->features && f->packed && !f->own.by_units;
@@ -728,7 +724,7 @@ static void sum_in_place(forward *f, int64_t step)
 
 /* ---- a lone row for many steps ---- */
 
-/* sums += h R over the runs [begin, end) of the step, if any. */
+/* Adds to the sums h R over the runs [begin, end) of the step, if any. */
 static void add_some_runs(const forward *f, int64_t step, const float *h, int begin, int end)
 {
     bool odd = step & 1;
@@ -740,8 +736,8 @@ static void add_some_runs(const forward *f, int64_t step, const float *h, int be
     }
 }
 
-/* Whether the other lanes have made their step, or soon have: a call to wait for them would have to store the sums and
- * load them again. */
+/* Whether the other threads have made their step, or do so within LOOKS looks: a call that waits for them would have to
+ * store the sums and load them again. */
 TDI_INLINE bool others_are_here(const forward *f)
 {
     if (!f->own.by_units)
@@ -752,7 +748,7 @@ TDI_INLINE bool others_are_here(const forward *f)
     return false;
 }
 
-/* One panel: its sums stay in registers, unless others are late. */
+/* Makes the sums where there is one panel. They stay in registers, unless other threads are late. */
 static void sum_panel(const forward *f, int64_t step, tdi_operand h)
 {
     const lone_steps steps = {1, GATES * LONE, LONE};
@@ -773,8 +769,8 @@ static void sum_panel(const forward *f, int64_t step, tdi_operand h)
     store_lone(f->sums, units, sum);
 }
 
-/* What the others made is asked for as soon as there is sight of it. Several panels take the last half one after the
- * other, for what the first cache keeps of it. */
+/* Makes the sums of a lone row's step. What the other threads made is prefetched as soon as it is there. Several panels
+ * take the last half one after the other, for what the first-level cache keeps of it. */
 static void sum_lone(forward *f, int64_t step)
 {
     tdi_operand h = h_before(f, step);
@@ -813,7 +809,7 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
     return TD_OK;
 }
 
-static size_t packed_cache_bytes(const tdi_call *call)
+static size_t cache_bytes(const tdi_call *call)
 {
     forward f = forward_of(call);
     return (size_t)kept_floats(&f) * sizeof(float);
@@ -849,10 +845,10 @@ static void run_forward(const tdi_call *call)
     begin_forward(&f);
     for (int64_t step = 0; step < f.reserve.steps; step++)
         make_step(&f, step);
-    tdi_lstm_wait(call, &f.own); /* who may still read what this lane made */
+    tdi_lstm_wait(call, &f.own); /* other threads may still read what this one has made */
 }
 
-/* Step by step, so that no lane finds itself waiting. */
+/* Makes all threads' shares on one thread, step by step, so that none has to wait. */
 static void run_forward_serially(const tdi_call *calls, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++) {
@@ -868,16 +864,15 @@ static void run_forward_serially(const tdi_call *calls, int lanes)
     }
 }
 
-TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run_serially = run_forward_serially,
-               .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = packed_cache_bytes,
-               .run = run_forward);
+TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = run_forward, .run_serially = run_forward_serially,
+               .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = cache_bytes);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows) = {.name = TDI_ISA_TEXT " by rows lstm",
                                                        .op = &tdi_op_lstm,
                                                        .splits = TDI_CAN_ROWS,
                                                        .prepare = prepare_forward,
-                                                       .packed_cache_bytes = packed_cache_bytes,
+                                                       .packed_cache_bytes = cache_bytes,
                                                        .run = run_forward};
 
 /* ---- what is taken from the reserve ---- */

@@ -1,5 +1,5 @@
-/* lstm_isa.h - what the loops of an LSTM's steps and those of their gradients share: products of few rows, parts of
- * vectors, and which part of the steps a lane makes. */
+/* lstm_isa.h - what the steps of an LSTM share forwards and backwards: products of few rows, activations, the share of
+ * a thread, and the layout of the weights for a single row. */
 #ifndef TDI_CPU_LSTM_LSTM_ISA_H
 #define TDI_CPU_LSTM_LSTM_ISA_H
 
@@ -11,7 +11,7 @@
 #include "cpu/vector_loops.h"
 #include "ops/lstm.h"
 
-enum { TDI_LSTM_DEPTH = 128 }; /* of a product's cut */
+enum { TDI_LSTM_DEPTH = 128 }; /* steps of a product that are made at a time, for many rows */
 #if defined(__AVX512F__)
 enum { TDI_LSTM_TILE = 6, TDI_LSTM_CHAINS = 4 };
 #else
@@ -26,7 +26,7 @@ typedef struct tdi_operand {
     int64_t row, step;
 } tdi_operand;
 
-/* Row i begins at data + i * row; what is there is added to unless `fresh`. */
+/* Row i begins at data + i * row. `fresh`: the sums replace what is there; else they are added to it. */
 typedef struct tdi_result {
     float *data;
     int64_t row;
@@ -39,16 +39,16 @@ typedef struct tdi_panel {
     int64_t row;
 } tdi_panel;
 
-/* a . b over a depth: a term of a sum. */
+/* One term of a sum of products: a . b over `depth`. */
 typedef struct tdi_term {
     tdi_operand a;
     tdi_panel b;
     int64_t depth;
 } tdi_term;
 
-enum { TDI_LSTM_TERMS = 2 /* at most, of a sum */ };
+enum { TDI_LSTM_TERMS = 2 /* terms of a sum, at most */ };
 
-/* Sums are [chain, row, vector]. */
+/* Adds steps k to k + chains - 1 of a term. Sums are [chain, row, vector]. */
 TDI_INLINE void tdi_tile_steps(const tdi_term *of, int64_t k, int rows, int vectors, int chains, tdi_vector *sum)
 {
     TDI_UNROLL
@@ -80,7 +80,8 @@ TDI_INLINE void tdi_tile_clear(int rows, int vectors, int chains, tdi_vector *su
     }
 }
 
-/* to += the sum of the terms, or = when fresh; several chains of sums where one would wait for itself. */
+/* Makes rows x vectors of the sum of the terms. A sum waits for the latency of its own additions, so few rows and
+ * vectors keep several chains of sums. */
 TDI_INLINE void tdi_tile(const tdi_term *term, int terms, tdi_result to, int rows, int vectors, int chains)
 {
     tdi_vector sum[24];
@@ -111,7 +112,7 @@ TDI_INLINE void tdi_tile(const tdi_term *term, int terms, tdi_result to, int row
         tdi_tile(term, terms, to, rows, vectors, chains);                                                              \
         break;
 
-/* Only the shapes that tdi_product() and the panels make. */
+/* Runs tdi_tile for the shapes that tdi_product and the panels use, and no others. */
 static inline void tdi_any_tile(const tdi_term *term, int terms, tdi_result to, int64_t rows, int64_t vectors)
 {
     switch (rows * 16 + vectors - 1) {
@@ -137,7 +138,7 @@ static inline void tdi_any_tile(const tdi_term *term, int terms, tdi_result to, 
     }
 }
 
-/* What of a term the rows of a tile, from row i on, meet in `most` steps of its depth from k on. */
+/* The term as a tile's rows from row i on see it, for at most `most` steps of its depth from k on. */
 static inline tdi_term tdi_term_at(const tdi_term *of, int64_t i, int64_t k, int64_t most)
 {
     int64_t from = k < of->depth ? k : of->depth, rest = of->depth - from;
@@ -146,7 +147,8 @@ static inline tdi_term tdi_term_at(const tdi_term *of, int64_t i, int64_t k, int
                       .depth = rest < most ? rest : most};
 }
 
-/* The same over any number of rows and any depths, which are cut so that a cut's panel stays in the first cache. */
+/* The sum of the terms for any number of rows and any depth. For many rows the depth is cut, so that a cut's panel
+ * stays in the first-level cache. */
 static inline void tdi_sum_terms(const tdi_term *term, int terms, tdi_result to, int64_t rows, int64_t vectors)
 {
     int64_t deepest = 0;
@@ -168,19 +170,17 @@ static inline void tdi_product(tdi_operand a, tdi_panel b, int64_t depth, tdi_re
     tdi_sum_terms(&(tdi_term){a, b, depth}, 1, to, rows, vectors);
 }
 
-/* ---- parts of vectors ---- */
+/* ---- shares and activations ---- */
 
 static inline int64_t tdi_lstm_blocks(int64_t units)
 {
     return (units + TDI_WIDTH - 1) / TDI_WIDTH;
 }
 
-/* ---- who makes what ---- */
-
 typedef struct tdi_lstm_share {
-    int64_t row, rows;   /* of the batch */
-    int64_t unit, units; /* with the lanes' meetings when these are not all */
-    bool by_units;
+    int64_t row, rows; /* of the batch */
+    int64_t unit, units;
+    bool by_units; /* threads share units, and wait for each other's steps */
 } tdi_lstm_share;
 
 static inline tdi_lstm_share tdi_lstm_share_of(const tdi_call *call, int64_t rows, int64_t units)
@@ -197,7 +197,7 @@ static inline bool tdi_lstm_usual(const tdi_lstm_attrs *attrs)
     return attrs->activation == TD_TANH && attrs->recurrent_activation == TD_SIGMOID;
 }
 
-/* y = activation(y), and dy = dy by its derivative, which `kept` tells, of some units of a row; for softmax of all. */
+/* y = activation(y) for some units of a row; softmax wants all of them. */
 static inline void tdi_lstm_activate(int activation, int64_t units, float *y)
 {
     if (activation == TD_SOFTMAX)
@@ -208,6 +208,7 @@ static inline void tdi_lstm_activate(int activation, int64_t units, float *y)
         TDI_ISA_NAME(tdi_vector_loops).epilogue(1, units, units, NULL, activation, y);
 }
 
+/* dy = dy * the activation's derivative, which follows from `kept`, as the reserve has it. */
 static inline void tdi_lstm_slope(int activation, int64_t units, const float *kept, float *dy)
 {
     if (activation == TD_SOFTMAX)
@@ -220,28 +221,31 @@ static inline void tdi_lstm_slope(int activation, int64_t units, const float *ke
 
 /* ---- one row ---- */
 
-/* A single row uses each weight once a step, so that its steps take as long as R takes to come from the second cache. A
- * lane multiplies by the columns of R of its own units forwards, and on the way back by their rows. For many steps they
- * are packed, [own units / LONE, units, 4, LONE] and [units / LONE, own units, 4, LONE]: streams are what caches fetch
- * ahead. On the way back it takes its own units by quarters, upwards in one step and downwards in the next, with the
- * others' between the first two and the last two; forwards too, but when a panel holds all its units it takes them by
- * halves, or by eighths if the first cache is small. What a step ends with is still in the first cache when the next
- * begins with it. */
+/* A single row uses each weight of R once a step, so that a step takes as long as R takes to come from the second-level
+ * cache. Two things shorten that.
+ *
+ * For many steps a thread packs its own units of R, since caches prefetch streams best: forwards their columns,
+ * [own units / LONE, units, 4, LONE], backwards their rows, [units / LONE, own units, 4, LONE].
+ *
+ * A step begins with the weights that the step before has ended with, which the first-level cache still holds. To that
+ * end a thread goes through its own units upwards in one step and downwards in the next. Backwards it takes them by
+ * quarters, with the other threads' units between the first two and the last two quarters. Forwards likewise, except
+ * when one panel holds all of its units: then by halves, or by eighths if the first-level cache is small. */
 #if defined(__AVX512F__)
 enum { TDI_LSTM_LONE_BLOCKS = 4 };
 #else
 enum { TDI_LSTM_LONE_BLOCKS = 2 };
 #endif
 enum { TDI_LSTM_LONE = TDI_LSTM_LONE_BLOCKS * TDI_WIDTH, TDI_LSTM_QUARTERS = 4 };
-enum { TDI_LSTM_PACKED_STEPS = 8 }; /* fewer are not worth packing */
+enum { TDI_LSTM_PACKED_STEPS = 8 }; /* steps that are worth packing for */
 
-/* One row, and every lane's units are whole panels: LONE is a power of 2. */
+/* Whether there is one row and every thread's units are whole panels; LONE is a power of 2. */
 static inline bool tdi_lstm_is_lone(const tdi_lstm_share *own, int64_t units)
 {
     return own->rows == 1 && (own->unit | own->units | units) % TDI_LSTM_LONE == 0;
 }
 
-/* Of a matrix [rows, 4, units] the first `wanted` units. */
+/* Packs the first `wanted` units of a matrix [rows, 4, units]. */
 static inline void tdi_lstm_pack_lone(const float *from, int64_t rows, int64_t units, int64_t wanted, float *to)
 {
     for (int64_t unit = 0; unit < wanted; unit += TDI_LSTM_LONE)
@@ -249,7 +253,7 @@ static inline void tdi_lstm_pack_lone(const float *from, int64_t rows, int64_t u
             memcpy(to, from + i * units + unit, TDI_LSTM_LONE * sizeof *to);
 }
 
-/* Of the kernels whose lanes may share units. */
+/* `declines` of the kernels whose threads may share units. */
 static inline const char *tdi_lstm_declines(const tdi_call *call)
 {
     const tdi_lstm_attrs *attrs = call->attrs;

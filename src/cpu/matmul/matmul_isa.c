@@ -1,16 +1,19 @@
-/* matmul_isa.c - activation(op(a) . op(b) + bias), or op(a) . op(b) times a slope, without packing.
+/* matmul_isa.c - matrix products without packing: activation(op(a) . op(b) + bias), or op(a) . op(b) times a slope;
+ * updates that make their gradient so.
  *
- * A block of ROWS x (COLUMNS vectors) of the result is kept in registers while the depth runs by: each step loads
- * COLUMNS vectors of b's row and multiplies them by ROWS elements of a. b's panel stays in the second-level cache from
- * one block of rows to the next; long depths are cut so that it does. a may be transposed at no cost, since its
- * elements are taken one by one; when b is, either b's rows are turned a panel at a time, or the product is computed
- * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn. Few
- * rows of a are multiplied with b's rows as they lie, each product's sums side by side in a vector. Where b has few
- * columns they are turned, as is the product when a is transposed: vectors then stand along the depth, or a's rows.
+ * A block of ROWS x (COLUMNS vectors) of the result stays in registers while the depth runs by: each step loads COLUMNS
+ * vectors of a row of b and multiplies them by ROWS elements of a. b's panel stays in the second-level cache from one
+ * block of rows to the next; long depths are cut so that it does. a may be transposed at no cost, since its elements
+ * are read one by one. Where b is transposed, either b's rows are transposed a panel at a time, or the product is
+ * computed the other way round, result' = b . op(a)', over small transposed copies, whichever moves fewer numbers. Few
+ * rows of a are multiplied by b's rows as they lie, by dot products. Where b has few columns they are transposed; where
+ * a is transposed too, the product is, so that vectors stand along the depth or along a's rows.
  *
- * Where ROWS rows of a have zeros in one column, that step is left out for them: in handwritten digits four in five
- * pixels are blank, and every other step is. The results are the same but for the sign of a zero: where what would be
- * left out are zeros times an infinity or NaN, which is NaN, no step is. */
+ * Where ROWS rows of a have zeros in one column, the block skips that step (skip_zeros_isa.h): in handwritten digits
+ * four in five pixels are blank, and half of all steps are skipped. Results are the same but for the sign of a zero: no
+ * step is skipped that would multiply zeros by an infinity or NaN, which gives NaN.
+ *
+ * Limit: large products are left to oneDNN, where there is oneDNN, which packs. */
 #include "cpu/isa.h"
 #include "cpu/skip_zeros_isa.h"
 #include "cpu/vector_loops.h"
@@ -23,8 +26,8 @@ enum { ROWS = 4, COLUMNS = 3 };
 enum { ROWS = 4, COLUMNS = 2 };
 #endif
 enum { DEPTH = 1024, CHUNK = 64, GROUP = 16, FEW = TDI_WIDTH * 3 / 4 /* rows */, FEW_COLUMNS = 4 };
-enum { STEPS_AHEAD = TDI_WIDTH == 16 ? 4 : 0 /* a vector is a line of the cache there */ };
-enum { CHECK = 4 /* rows: as long as their products takes it, and more, to see that a row of b is finite */ };
+enum { STEPS_AHEAD = TDI_WIDTH == 16 ? 4 : 0 /* with AVX-512 a vector is a cache line */ };
+enum { CHECK = 4 /* checking that a row of b is finite takes at least as long as multiplying it by so many rows */ };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
 typedef struct left {
@@ -36,7 +39,7 @@ typedef struct left {
 typedef struct right {
     const float *data;
     int64_t row;
-    bool finite; /* known to be: zero times its elements is zero; asked for where a is transposed, see multiply_cut */
+    bool finite; /* known to have neither infinities nor NaN; decided beforehand where a is transposed (with_zeros) */
 } right;
 
 typedef struct result {
@@ -44,20 +47,20 @@ typedef struct result {
     int64_t row;
 } result;
 
-/* Those of the depth that add something to a block of rows; `at` NULL: all, one after the other. */
+/* The steps of the depth that add something to a block of rows: at[0 .. count), or [0, count) where `at` is NULL. */
 typedef struct steps {
     int64_t count;
     const uint16_t *at;
 } steps;
 
-/* What sums become on their way from the registers to the result; the pointers move along with the result. */
+/* Epilogue: what happens to sums between the registers and the result. Its pointers move along with the result. */
 typedef struct ending {
-    const float *sums; /* other lanes' shares of the same sums, `apart` floats each; or NULL */
+    const float *sums; /* the other threads' shares of the same sums, `apart` floats from each to the next; or NULL */
     int64_t apart;
-    int lane, lanes;   /* this one's are in the registers */
+    int lane, lanes;   /* this thread's share is in the registers */
     const float *bias; /* or NULL */
     bool relu;
-    const float *value; /* a relu's, whose slope they are multiplied by; or NULL */
+    const float *value; /* a relu's output, by whose slope the sums are multiplied; or NULL */
 } ending;
 
 static inline ending ending_at(ending e, int64_t offset, int64_t column)
@@ -68,7 +71,8 @@ static inline ending ending_at(ending e, int64_t offset, int64_t column)
     return e;
 }
 
-/* Lines that another core has written, or read, take long to come; they have time while the product is made. */
+/* Prefetches the result and the other threads' sums while the product is made: lines that other cores have written or
+ * read take long to come. */
 TDI_INLINE void prefetch_row(const ending *e, const float *to, int64_t offset, int columns)
 {
     TDI_UNROLL
@@ -92,9 +96,9 @@ TDI_INLINE tdi_vector ended(const ending *e, tdi_vector sum, int64_t offset, int
     return e->relu ? tdi_select(sum < 0.0f, (tdi_vector){0}, sum) : sum;
 }
 
-/* How far ROWS rows are from the first: each in a register, or twice what one holds, as an address of x86 may double
- * its index. The compiler would add up from row to row, for which some CPUs have no slot left in a step of the depth.
- */
+/* The distances of ROWS rows from the first: each is a register, or twice a register, since an x86 address may double
+ * its index. Left alone, compilers add up from row to row, for which some CPUs have no slot left in a step of the
+ * depth. */
 typedef struct distances {
     int64_t one, three, four, five, seven;
 } distances;
@@ -126,8 +130,8 @@ TDI_INLINE void ask_for(const float *from, int vectors)
         __builtin_prefetch(from + i * TDI_WIDTH);
 }
 
-/* One step of the depth. Whole blocks of several vectors, whose steps take long enough, ask for the row of b some rows
- * below: long panels do not stay in the first cache, least where rows are a power of two apart. */
+/* One step of the depth. Full blocks of several vectors, whose steps take long enough, prefetch the row of b some rows
+ * below: long panels do not stay in the first-level cache, least of all where rows are a power of two apart. */
 TDI_INLINE void add_products(const float *a, distances d, const float *b, int64_t b_row, int rows, int columns,
                              tdi_vector (*sum)[COLUMNS])
 {
@@ -146,18 +150,18 @@ TDI_INLINE void add_products(const float *a, distances d, const float *b, int64_
     }
 }
 
-/* A block of the result, at its first row and column. */
+/* A block of the result; the pointers are at its first row and column. */
 typedef struct tile {
     left a;
     right b;
     result c;
     steps of;
     bool add;
-    const ending *e; /* NULL: the sums as they are */
+    const ending *e; /* NULL: sums are stored as they are */
 } tile;
 
-/* The same place, of which the compiler knows nothing: it would work out all of its addresses before the loop, and have
- * no registers for them. */
+/* Hides from the compiler where the result is. It would compute all addresses before the loop, and has no registers for
+ * them. */
 TDI_INLINE result anew(result c)
 {
 #if defined(__x86_64__)
@@ -190,7 +194,7 @@ TDI_INLINE void store_sums(result c, const ending *e, int rows, int columns, tdi
     }
 }
 
-/* rows x (columns vectors) of the result. */
+/* Makes a block of rows x (columns vectors). */
 TDI_INLINE void block(const tile *t, int rows, int columns)
 {
     left a = t->a;
@@ -210,11 +214,11 @@ TDI_INLINE void block(const tile *t, int rows, int columns)
     if (t->e)
         store_sums(anew(t->c), t->e, rows, columns, sum);
     else
-        store_sums(anew(t->c), NULL, rows, columns, sum); /* made without an ending's tests */
+        store_sums(anew(t->c), NULL, rows, columns, sum); /* compiled without an epilogue's tests */
 }
 
-/* Each of them a function of its own: inlined into one loop over blocks, the addresses of all would be worked out
- * before the first, which takes as long as half a block. */
+/* Each size is a function of its own: inlined into one loop over blocks, the addresses of all sizes would be computed
+ * before the first block, which takes as long as half a block. */
 typedef void block_of(const tile *t);
 
 #define BLOCK(name_, rows_, columns_)                                                                                  \
@@ -231,7 +235,8 @@ BLOCKS(one, 1)
 #undef BLOCK
 #undef BLOCKS
 
-/* From the highest down; of[n - 1] makes n vectors. Where ROWS is 4, or COLUMNS 2, the last is that before it. */
+/* The block sizes, highest first; of[n - 1] makes n vectors. Where ROWS is 4 or COLUMNS is 2, two entries are the same
+ * size. */
 static const struct {
     int rows;
     block_of *of[3];
@@ -240,7 +245,7 @@ static const struct {
                {ROWS / 4, {quarter_single, quarter_double, quarter_wide}},
                {1, {one_single, one_double, one_wide}}};
 
-/* A panel of `vectors` vectors, by blocks of as many rows as there are. */
+/* Makes a panel of `vectors` vectors, by the highest blocks that fit into the rows left. */
 static void panel(left a, right b, result c, int64_t rows, int64_t vectors, const steps *of, bool add, const ending *e)
 {
     for (int64_t i = 0, h = 0; i < rows; i += heights[h].rows) {
@@ -253,7 +258,7 @@ static void panel(left a, right b, result c, int64_t rows, int64_t vectors, cons
     }
 }
 
-/* The same as ended(), for sums that are in the result already. */
+/* Applies the epilogue to sums that are in the result already. */
 static void end_rows(ending e, int64_t rows, int64_t columns, result c)
 {
     for (int64_t i = 0; i < rows; i++, e = ending_at(e, c.row, 0), c.data += c.row) {
@@ -266,15 +271,15 @@ static void end_rows(ending e, int64_t rows, int64_t columns, result c)
     }
 }
 
-/* Columns of the panel from column j on: of the last four vectors, two and two, as a single one has too few sums to
- * keep the multipliers busy. */
+/* The width of the panel from column j on. The last four vectors make two panels of two, since a single vector has too
+ * few sums to keep the multipliers busy. */
 static int64_t panel_width(int64_t j, int64_t columns)
 {
     int64_t vectors = (columns - j) / TDI_WIDTH;
     return (vectors == 4 ? 2 : tdi_least(vectors, COLUMNS)) * TDI_WIDTH;
 }
 
-/* Whole vectors. */
+/* Makes `columns` columns, which are whole vectors. */
 static void panels(left a, right b, result c, int64_t rows, int64_t columns, const steps *of, bool add, const ending *e)
 {
     for (int64_t j = 0, width; j < columns; j += width) {
@@ -285,16 +290,16 @@ static void panels(left a, right b, result c, int64_t rows, int64_t columns, con
     }
 }
 
-/* Whether looking for zeros in the left factor is much less work than multiplying by them. */
+/* Whether looking for zeros in the left factor is much less work than multiplying. */
 static bool worth_looking(int64_t rows, int64_t columns)
 {
     return rows >= ROWS && columns >= 8 * TDI_WIDTH;
 }
 
 typedef uint16_t step_list[DEPTH + TDI_WIDTH];
-typedef uint16_t step_bits[DEPTH / TDI_WIDTH]; /* one for each step of the depth */
+typedef uint16_t step_bits[DEPTH / TDI_WIDTH]; /* a bit for each step of the depth */
 
-/* Where a is not transposed `bits` tells them too. */
+/* Finds the steps of a block. Unless a is transposed, `bits` gets them too. */
 static steps steps_of_block(left a, int64_t rows, int64_t depth, uint16_t *at, uint16_t *bits)
 {
     if (a.step == 1) {
@@ -306,9 +311,9 @@ static steps steps_of_block(left a, int64_t rows, int64_t depth, uint16_t *at, u
     return (steps){count, at};
 }
 
-/* Of each block that can do with clearly fewer than all; returns how many rows of how many steps that saves. Where the
- * first block needs nearly all, none is looked at behind it. Unless a is transposed, `kept` becomes the steps that none
- * of them leaves out. */
+/* Finds the steps of each block that needs clearly fewer than all; returns the number of row steps that this saves.
+ * Where the first block needs nearly all steps, no other block is looked at. Unless a is transposed, `kept` gets the
+ * steps that no block skips. */
 static int64_t find_steps(left a, int64_t rows, int64_t depth, step_list *at, steps *of, uint16_t *kept)
 {
     int64_t saved = 0;
@@ -327,8 +332,8 @@ static int64_t find_steps(left a, int64_t rows, int64_t depth, step_list *at, st
     return saved;
 }
 
-/* For a transposed left factor, of which each step takes elements from another line: what it costs to look at all of
- * them is saved where not even the first line has zeros. */
+/* Decides for a transposed left factor whether zeros are looked for. Each step reads another cache line of it, so that
+ * looking is expensive: it is not done where the first line has no zeros. */
 static right with_zeros(right b, const float *a, int64_t rows, int64_t columns, int64_t depth)
 {
     b.finite = depth > 0 && worth_looking(rows, columns) && tdi_has_zeros(a, rows) &&
@@ -336,8 +341,8 @@ static right with_zeros(right b, const float *a, int64_t rows, int64_t columns, 
     return b;
 }
 
-/* Whether the rows of b that some of the blocks leave out are finite, so that zero times them adds nothing, and fewer
- * than would not be worth looking at. */
+/* Whether the rows of b that some blocks skip are finite, so that zero times them adds nothing; false, too, where there
+ * are so many of them that checking costs more than skipping saves. */
 static bool may_leave_out(right b, int64_t columns, int64_t depth, const uint16_t *kept, int64_t saved)
 {
     step_list at;
@@ -345,7 +350,7 @@ static bool may_leave_out(right b, int64_t columns, int64_t depth, const uint16_
     return saved > CHECK * count && tdi_all_finite(b.data, b.row, count, at, columns);
 }
 
-/* At most GROUP blocks of rows, at most DEPTH steps. */
+/* Multiplies at most GROUP blocks of rows over at most DEPTH steps. */
 static void multiply_cut(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, bool add,
                          const ending *e)
 {
@@ -360,7 +365,7 @@ static void multiply_cut(left a, right b, result c, int64_t rows, int64_t column
     panels(a, b, c, rows, columns, leave ? found : all, add, e);
 }
 
-/* At most GROUP blocks of rows. */
+/* Multiplies at most GROUP blocks of rows over any depth. */
 static void multiply_group(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
 {
     for (int64_t k = 0; k < depth; k += DEPTH) {
@@ -379,7 +384,8 @@ static void multiply_vectors(left a, right b, result c, int64_t rows, int64_t co
     }
 }
 
-/* At least a vector of columns. The last vector may overlap the one before it: what both make is the same. */
+/* Multiplies where there is at least a vector of columns. The last vector may overlap the one before it; both make the
+ * same numbers. */
 static void multiply_wide(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
 {
     int64_t whole = columns / TDI_WIDTH * TDI_WIDTH, last = columns - TDI_WIDTH;
@@ -391,16 +397,16 @@ static void multiply_wide(left a, right b, result c, int64_t rows, int64_t colum
                      e ? &end : NULL);
 }
 
-/* At most TDI_WIDTH rows and columns. */
-static void transpose_part(const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to,
+/* Transposes at most TDI_WIDTH rows and columns. */
+static void transpose_rest(const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to,
                            int64_t to_row)
 {
     float square[TDI_WIDTH * TDI_WIDTH] = {0}, turned[TDI_WIDTH * TDI_WIDTH];
     for (int64_t i = 0; i < rows; i++)
-        tdi_store(square + i * TDI_WIDTH, tdi_load_part(from + i * from_row, columns));
+        tdi_store(square + i * TDI_WIDTH, tdi_load_first(from + i * from_row, columns));
     tdi_transpose_square(square, TDI_WIDTH, turned, TDI_WIDTH);
     for (int64_t k = 0; k < columns; k++)
-        tdi_store_part(to + k * to_row, tdi_load(turned + k * TDI_WIDTH), rows);
+        tdi_store_first(to + k * to_row, tdi_load(turned + k * TDI_WIDTH), rows);
 }
 
 /* to[k][i] = from[i][k], square by square. */
@@ -414,13 +420,13 @@ static void transpose(const float *from, int64_t from_row, int64_t rows, int64_t
             if (high == TDI_WIDTH && wide == TDI_WIDTH)
                 tdi_transpose_square(corner, from_row, turned, to_row);
             else
-                transpose_part(corner, from_row, high, wide, turned, to_row);
+                transpose_rest(corner, from_row, high, wide, turned, to_row);
         }
 }
 
 /* ---- few columns ---- */
 
-/* `count` rows, at most ROWS, of fewer columns than a vector has floats; b is padded. */
+/* Makes `count` <= ROWS rows of fewer columns than a vector holds; b is padded. */
 static void narrow_block(left a, const float *b, result c, int64_t count, int64_t columns, int64_t depth, bool add)
 {
     float sum[ROWS][TDI_WIDTH] = {{0}};
@@ -439,14 +445,14 @@ static void narrow_panel(left a, right b, result c, int64_t rows, int64_t column
     for (int64_t k = 0; k < depth; k += CUT) {
         int64_t cut = depth - k < CUT ? depth - k : CUT;
         for (int64_t i = 0; i < cut; i++)
-            tdi_store(padded[i], tdi_load_part(b.data + (k + i) * b.row, columns));
+            tdi_store(padded[i], tdi_load_first(b.data + (k + i) * b.row, columns));
         for (int64_t i = 0; i < rows; i += ROWS)
             narrow_block((left){a.data + i * a.row + k * a.step, a.row, a.step}, padded[0],
                          (result){c.data + i * c.row, c.row}, rows - i < ROWS ? rows - i : ROWS, columns, cut, k > 0);
     }
 }
 
-/* Rows of a with turned columns of a b that has no more than FEW_COLUMNS. */
+/* Dot products of rows of a with the columns of b, which are transposed; there are FEW_COLUMNS at most. */
 static void narrow_dots(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
 {
     float turned[FEW_COLUMNS][DEPTH];
@@ -463,8 +469,8 @@ static void narrow_dots(left a, right b, result c, int64_t rows, int64_t columns
     }
 }
 
-/* For a transposed a, of at least a vector of rows: result' = b' . op(a)'. The last rows may overlap those before them:
- * what both make is the same. */
+/* For a transposed a of at least a vector of rows: result' = b' . op(a)'. The last rows may overlap those before them;
+ * both make the same numbers. */
 static void narrow_turned(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
 {
     enum { LONG = 4 * CHUNK };
@@ -478,7 +484,7 @@ static void narrow_turned(left a, right b, result c, int64_t rows, int64_t colum
     }
 }
 
-/* Fewer columns than a vector has floats. */
+/* Multiplies where there are fewer columns than a vector holds. */
 static void multiply_narrow(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
 {
     if (a.row == 1 && a.step != 1 && rows >= TDI_WIDTH)
@@ -491,7 +497,7 @@ static void multiply_narrow(left a, right b, result c, int64_t rows, int64_t col
         end_rows(*e, rows, columns, c);
 }
 
-/* `e` NULL: the sums as they are. */
+/* c = a . b, for b as it lies. `e` NULL: sums are stored as they are. */
 static void multiply(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
 {
     (columns < TDI_WIDTH ? multiply_narrow : multiply_wide)(a, b, c, rows, columns, depth, e);
@@ -499,7 +505,7 @@ static void multiply(left a, right b, result c, int64_t rows, int64_t columns, i
 
 /* ---- b transposed ---- */
 
-/* result' = b . op(a)', some rows of the result at a time. */
+/* Makes result' = b . op(a)' for some rows of the result at a time, and transposes it. */
 static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, float *scratch,
                                 const ending *e)
 {
@@ -510,14 +516,14 @@ static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t
         if (a.step == 1)
             transpose(a.data + i * a.row, a.row, count, depth, turned, CHUNK);
         else
-            factor = (right){a.data + i * a.row, a.step, false}; /* a' already */
+            factor = (right){a.data + i * a.row, a.step, false}; /* it lies as a' already */
         multiply((left){b.data, b.row, 1}, factor, (result){made, CHUNK}, columns, count, depth, NULL);
         transpose(made, CHUNK, columns, count, c.data + i * c.row, c.row);
         end_rows(ending_at(*e, i * c.row, 0), count, columns, (result){c.data + i * c.row, c.row});
     }
 }
 
-/* op(a) . b', a transposed copy of some rows of b at a time. */
+/* Makes op(a) . b' by transposed copies of some rows of b at a time. */
 static void multiply_by_turned(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, float *scratch,
                                const ending *e)
 {
@@ -530,7 +536,7 @@ static void multiply_by_turned(left a, right b, result c, int64_t rows, int64_t 
     }
 }
 
-/* Of a row of a the products with WIDTH rows of b. */
+/* The dot products of a row of a with TDI_WIDTH rows of b. */
 TDI_INLINE tdi_vector dots(const float *a, right b, int64_t depth)
 {
     float square[TDI_WIDTH * TDI_WIDTH];
@@ -544,12 +550,13 @@ TDI_INLINE tdi_vector dots(const float *a, right b, int64_t depth)
     }
     TDI_UNROLL
     for (int i = 0; i < TDI_WIDTH && k < depth; i++)
-        sum[i] += tdi_load_part(a + k, depth - k) * tdi_load_part(b.data + i * b.row + k, depth - k);
+        sum[i] += tdi_load_first(a + k, depth - k) * tdi_load_first(b.data + i * b.row + k, depth - k);
     memcpy(square, sum, sizeof square);
     return tdi_fold_rows(square);
 }
 
-/* Few rows, by rows of b where they lie. The last vector may overlap the one before it: what both make is the same. */
+/* Makes few rows by dot products with rows of b where they lie. The last vector may overlap the one before it; both
+ * make the same numbers. */
 static void multiply_by_dots(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
 {
     for (int64_t j = 0; j < columns; j += TDI_WIDTH) {
@@ -561,11 +568,11 @@ static void multiply_by_dots(left a, right b, result c, int64_t rows, int64_t co
     end_rows(*e, rows, columns, c);
 }
 
-/* Whatever has fewer numbers to be turned; of few rows none are. */
+/* Chooses the way that transposes the fewest numbers; few rows need none. */
 static void multiply_by_transpose(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth,
                                   float *scratch, const ending *e)
 {
-    if (depth == 1 && b.row == 1) /* a row is what it is turned to */
+    if (depth == 1 && b.row == 1) /* a single row is its own transpose */
         multiply(a, b, c, rows, columns, depth, e);
     else if (rows <= FEW && columns >= TDI_WIDTH && a.step == 1)
         multiply_by_dots(a, b, c, rows, columns, depth, e);
@@ -577,7 +584,7 @@ static void multiply_by_transpose(left a, right b, result c, int64_t rows, int64
 
 /* ---- the kernels ---- */
 
-/* Large products are worth oneDNN's packing, and the memory it takes for that. */
+/* Large products are worth oneDNN's packing and the memory that it allocates for it. */
 static const char *declines(const tdi_call *call)
 {
 #ifdef TANDEM_ONEDNN
@@ -604,7 +611,7 @@ static td_status prepare(const tdi_call *call, void **state, size_t *scratch, td
     return TD_OK;
 }
 
-/* The part of the result that a lane ends. */
+/* The area of the result that a thread finishes. */
 typedef struct area {
     int64_t row, rows, column, columns;
 } area;
@@ -620,7 +627,7 @@ static area area_of(const td_shape *out, tdi_share share)
     return (area){0, share.begin < share.end ? rows : 0, 0, columns};
 }
 
-/* Sums over [begin, end) of the depth; no transposes. */
+/* Makes the sums over [begin, end) of the depth for an area; nothing is transposed. */
 static void multiply_area(const tdi_call *call, int64_t begin, int64_t end, area at, float *to, const ending *e)
 {
     int64_t lda = tdi_last_extent(&call->in[0].shape), columns = tdi_last_extent(&call->out.shape);
@@ -631,7 +638,7 @@ static void multiply_area(const tdi_call *call, int64_t begin, int64_t end, area
              (result){to + at.row * columns + at.column, columns}, at.rows, at.columns, end - begin, e);
 }
 
-/* The sums that other lanes wait for. */
+/* Makes the sums that other threads wait for: all but those of the area that this thread finishes. */
 static void run_depth(const tdi_call *call)
 {
     int64_t rows = tdi_outer_extent(&call->out.shape), columns = tdi_last_extent(&call->out.shape);
@@ -645,7 +652,8 @@ static void run_depth(const tdi_call *call)
         multiply_area(call, call->begin, call->end, others[i], sums, NULL);
 }
 
-/* Functions other than relu's, when the sums are in the result. `value` as the result is. */
+/* Applies activations and slopes other than relu's once the sums are in the result. `value` is laid out as the result.
+ */
 static void end_by_function(const tdi_matmul_attrs *attrs, int64_t rows, int64_t columns, const float *value, result c)
 {
     const tdi_vector_loops *loops = &TDI_ISA_NAME(tdi_vector_loops);
@@ -656,7 +664,7 @@ static void end_by_function(const tdi_matmul_attrs *attrs, int64_t rows, int64_t
         loops->slope(attrs->slope, columns, value, c.data, c.data);
 }
 
-/* Those that this lane ends, with what the others have added up for it. */
+/* Makes this thread's area, adding the sums that the other threads have made for it. */
 static void finish(const tdi_call *call)
 {
     const tdi_matmul_attrs *attrs = call->attrs;
@@ -708,7 +716,7 @@ TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH,
 
 /* ---- an update by a' . b ---- */
 
-enum { GRADIENT_FLOATS = 16384 /* in the second cache, with what they update */ };
+enum { GRADIENT_FLOATS = 16384 /* fits into the second-level cache with what it updates */ };
 
 static int64_t gradient_rows(const tdi_call *call)
 {
@@ -718,7 +726,7 @@ static int64_t gradient_rows(const tdi_call *call)
 static const char *update_declines(const tdi_call *call)
 {
 #ifdef TANDEM_ONEDNN
-    bool few = tdi_outer_extent(&call->out.shape) <= 2 * ROWS; /* packing is for more than are here */
+    bool few = tdi_outer_extent(&call->out.shape) <= 2 * ROWS; /* too few rows to be worth packing */
     if (!few && tdi_outer_extent(&call->in[1].shape) > TDI_LARGE_PRODUCT &&
         tdi_last_extent(&call->out.shape) > TDI_LARGE_PRODUCT)
         return "large: better packed";
@@ -727,7 +735,7 @@ static const char *update_declines(const tdi_call *call)
     return NULL;
 }
 
-/* Some of the gradient's rows. */
+/* The scratch holds some rows of the gradient. */
 static td_status update_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
@@ -735,7 +743,7 @@ static td_status update_prepare(const tdi_call *call, void **state, size_t *scra
     return TD_OK;
 }
 
-/* a' . b, some rows at a time; b's columns are the lane's. */
+/* Makes a' . b some rows at a time, for the thread's columns, and updates the weight by each of them. */
 static void update_run(const tdi_call *call)
 {
     tdi_row_update of = tdi_row_update_of(call, call->attrs, 3, TDI_ISA_NAME(tdi_vector_loops).update);
@@ -754,7 +762,7 @@ static void update_run(const tdi_call *call)
 TDI_CPU_KERNEL(matmul_update, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = update_declines,
                .prepare = update_prepare, .run = update_run);
 
-/* ---- what is left of a' . b, and the update of all parts ---- */
+/* ---- gradients left behind by the shards, and the update by all of them (src/ops/update/joint_update.c) ---- */
 
 static const char *leave_declines(const tdi_call *call)
 {
@@ -768,16 +776,15 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_leave_product) = {.name = TDI_ISA_TEXT " l
                                                         .declines = leave_declines,
                                                         .run = run};
 
-/* Some rows of the gradient, of all parts: the same bits as if each had left its product, and tdi_tree_sum had added
- * them up. */
+/* Some rows of the gradient, summed over all shards: the bits are those of tdi_tree_sum over each shard's product. */
 typedef struct joint {
     const tdi_call *call;
     int64_t first, rows, columns;
 } joint;
 
-enum { JOINT_FLOATS = 4096 }; /* two sums in the first cache */
+enum { JOINT_FLOATS = 4096 }; /* two sums fit into the first-level cache */
 
-/* Sums of so many parts at a time: of the first half, and what the other half's takes beside it. */
+/* The buffers that the sum of `parts` shards needs: one for the first half's sum, beside those of the second half. */
 static int joint_buffers(int parts)
 {
     int left = tdi_tree_half(parts);
@@ -801,7 +808,8 @@ static td_status joint_prepare(const tdi_call *call, void **state, size_t *scrat
     return TD_OK;
 }
 
-/* What one part left. No zeros are looked for: the rows beside a row, which other replicas may make, do not matter. */
+/* Makes what one shard has left. It looks for no zeros: which rows are made together differs from replica to replica,
+ * and must not matter. */
 static void make_share(const joint *j, int part, float *to)
 {
     tdi_left_gradient of = tdi_left_by(j->call, part);
@@ -815,7 +823,7 @@ static void make_share(const joint *j, int part, float *to)
                  (result){to, j->columns}, j->rows, j->columns, of.depth, NULL);
 }
 
-/* The sum of `count` parts', by the buffers from `to` on. */
+/* Sums `count` shards' gradients into `to`, using the buffers from `to` on. */
 static void sum_shares(const joint *j, int part, int count, float *to)
 {
     int half = tdi_tree_half(count);

@@ -1,10 +1,11 @@
-/* pack_bfloat16_isa.c - float32 matrices rounded to bfloat16 in pairs (pack.h): a line of the result at a time. */
+/* pack_bfloat16_isa.c - rounds float32 matrices to bfloat16 in pairs (pack_bfloat16.h), a line of the result at a
+ * time. */
 #include "cpu/matmul/pack_bfloat16.h"
 
 #include "cpu/bfloat16_isa.h"
 #include "cpu/vector_loops.h"
 
-/* Elements of a and b in turn; as numbers of 32 bits, whose lower half comes first in memory. */
+/* Stores elements of a and b in turn, as 32-bit words, whose lower half comes first in memory. */
 TDI_INLINE void store_pairs(const float *a, const float *b, tdi_bfloat16 *to)
 {
     tdi_vector_words low = tdi_words_of(tdi_narrowed(tdi_load(a))), high = tdi_words_of(tdi_narrowed(tdi_load(b)));
@@ -18,7 +19,7 @@ static void pack_row_pairs(const tdi_packing *p, int64_t r, const float *from, t
         store_pairs(from + r * p->row + c, from + (r + 1) * p->row + c, to + p->row_at[r] + p->column_at[c]);
 }
 
-/* TDI_WIDTH rows from r on. */
+/* Packs TDI_WIDTH rows from r on. */
 static void pack_column_pairs(const tdi_packing *p, int64_t r, const float *from, tdi_bfloat16 *to)
 {
     float turned[TDI_WIDTH][TDI_WIDTH];
@@ -29,7 +30,7 @@ static void pack_column_pairs(const tdi_packing *p, int64_t r, const float *from
     }
 }
 
-/* Rows and columns behind the last. */
+/* Clears the rows and columns behind the last. */
 static void pack_zeros(const tdi_packing *p, tdi_bfloat16 *to)
 {
     for (int64_t r = 0; r < p->packed_rows; r++)

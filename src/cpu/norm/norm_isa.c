@@ -1,43 +1,45 @@
-/* norm_isa.c - batch normalization: x as [rows, channels], the last axis the channels. Channels go in blocks whose sums
- * and factors stay in the first caches, and are as long as that lets them be: memory is read fastest from end to end.
- * Rows go in chunks that stay there for as long as they are read. Rows of few channels go several side by side, as if
- * they were one, and four of these at a time, as all rows do where only x is read: sums are then fetched and kept
- * less often. Each loop is made for floats and for bfloat16 (`narrow`); what it computes with is float. */
+/* norm_isa.c - batch normalization: x as [rows, channels], the last axis being the channels.
+ *
+ * Channels are worked on in blocks whose sums and factors stay in the first-level caches; blocks are as long as that
+ * allows, since memory is read fastest from end to end. Rows are read in chunks that stay in the caches for as long
+ * as they are needed. Few channels: several rows go side by side as if they were one. Four such rows are added at a
+ * time, so that sums are loaded and stored less often; with many channels that is done where x alone is read. Each
+ * loop is compiled for float32 and for bfloat16 values (`narrow`); it computes in float32. */
 #include <string.h>
 
 #include "cpu/bfloat16_isa.h"
 
 enum { BLOCK = 1024, CHUNK = 32, SIDE = 128, FOUR = 4 };
 
-/* The rows and channels that a call is to make of x. */
-typedef struct part {
+/* The region of x, rows and channels, that a call makes. */
+typedef struct region {
     int64_t row_begin, row_end, begin, end, channels;
-    int64_t together; /* rows that go side by side */
-    int64_t inner;    /* of them to a row of the batch */
-    bool few;         /* whole rows, of few channels */
-} part;
+    int64_t together; /* rows that go side by side, as if they were one */
+    int64_t inner;    /* rows of x in a row of the batch */
+    bool few;         /* whole rows, which have few channels */
+} region;
 
-static part part_of(const tdi_call *call, const td_shape *x)
+static region part_of(const tdi_call *call, const td_shape *x)
 {
     int64_t rows = tdi_outer_extent(x), channels = tdi_last_extent(x), inner = x->dim[0] ? rows / x->dim[0] : 0;
     bool by_rows = call->split == TDI_ROWS, by_columns = call->split == TDI_COLUMNS;
-    part p = {.row_begin = by_rows ? call->begin * inner : 0,
-              .row_end = by_rows ? call->end * inner : rows,
-              .begin = by_columns ? call->begin : 0,
-              .end = by_columns ? call->end : channels,
-              .channels = channels,
-              .together = 1,
-              .inner = inner};
+    region p = {.row_begin = by_rows ? call->begin * inner : 0,
+                .row_end = by_rows ? call->end * inner : rows,
+                .begin = by_columns ? call->begin : 0,
+                .end = by_columns ? call->end : channels,
+                .channels = channels,
+                .together = 1,
+                .inner = inner};
     p.few = p.begin == 0 && p.end == channels && channels && channels <= SIDE;
     if (p.few)
         p.together = SIDE / channels;
     return p;
 }
 
-/* What of the part is group `group`'s. */
-static part part_of_group(const tdi_call *call, const td_shape *x, const part *all, int64_t group, int64_t groups)
+/* The rows of the region that belong to group `group`. */
+static region region_of_group(const tdi_call *call, const td_shape *x, const region *all, int64_t group, int64_t groups)
 {
-    part p = *all;
+    region p = *all;
     p.row_begin = tdi_most(p.row_begin, tdi_group_first_row(call, x->dim[0], group, groups) * p.inner);
     p.row_end = tdi_least(p.row_end, tdi_group_first_row(call, x->dim[0], group + 1, groups) * p.inner);
     return p;
@@ -48,32 +50,32 @@ static int64_t groups_of(const tdi_value *stats)
     return stats->shape.dim[0] / 3;
 }
 
-static int64_t block_size(const part *p, int64_t first)
+static int64_t block_size(const region *p, int64_t first)
 {
     return p->end - first < BLOCK ? p->end - first : BLOCK;
 }
 
-/* Numbers that stand side by side where `left` rows are left, of n channels each. */
-static int64_t side_size(const part *p, int64_t left, int64_t n)
+/* How many numbers go side by side when `left` rows of n channels are left. */
+static int64_t side_size(const region *p, int64_t left, int64_t n)
 {
     return n * tdi_least(p->together, left);
 }
 
-/* The channels' numbers once more for each of the rows that go side by side. */
-static void spread(const part *p, int64_t n, float *numbers)
+/* Repeats the channels' numbers for each of the rows that go side by side. */
+static void spread(const region *p, int64_t n, float *numbers)
 {
     for (int64_t at = n; at < n * p->together; at += n)
         memcpy(numbers + at, numbers, (size_t)n * sizeof *numbers);
 }
 
-/* What the rows have added up side by side goes into the first n sums. */
-static void fold(const part *p, int64_t n, float *sums)
+/* Adds the sums of the rows that went side by side into the first n. */
+static void fold(const region *p, int64_t n, float *sums)
 {
     for (int64_t at = n; at < n * p->together; at += n)
         TDI_LANES for (int64_t i = 0; i < n; i++) sums[i] += sums[at + i];
 }
 
-static void clear(const part *p, int64_t n, float *sums)
+static void clear(const region *p, int64_t n, float *sums)
 {
     memset(sums, 0, (size_t)(n * p->together) * sizeof *sums);
 }
@@ -88,15 +90,15 @@ static float epsilon_of(const tdi_call *call)
     return attrs_of(call)->epsilon;
 }
 
-/* ---- statistics: chunk by chunk, merged as Chan et al. do ---- */
+/* ---- statistics: made chunk by chunk, merged by the formula of Chan et al. ---- */
 
 typedef struct moments {
     double mean[BLOCK], m2[BLOCK];
     int64_t rows;
 } moments;
 
-/* Adds `rows`, a constant, rows that stand `apart`; in vectors in so many words: compilers' own ways through bfloat16s
- * wait for memory where these do not. */
+/* Adds `rows` rows, a constant, which are `apart` elements from each other. It is written in vectors, since compilers'
+ * own vectorisation of bfloat16 loops waits for memory where this does not. */
 TDI_INLINE void sum_rows(bool narrow, int rows, const void *x, int64_t apart, int64_t n, float *sums)
 {
     int64_t i = 0;
@@ -149,8 +151,8 @@ static void merge_chunk(moments *all, int64_t rows, int64_t n, const float *mean
     all->rows += rows;
 }
 
-/* Rows [first, end) of x. */
-TDI_INLINE void add_chunk(bool narrow, moments *all, const part *p, int64_t first, int64_t end, const void *x,
+/* Adds the statistics of rows [first, end) of x. */
+TDI_INLINE void add_chunk(bool narrow, moments *all, const region *p, int64_t first, int64_t end, const void *x,
                           int64_t n)
 {
     float mean[BLOCK], m2[BLOCK];
@@ -174,13 +176,13 @@ TDI_INLINE void add_chunk(bool narrow, moments *all, const part *p, int64_t firs
     merge_chunk(all, end - first, n, mean, m2);
 }
 
-static int64_t chunk_end(const part *p, int64_t first)
+static int64_t chunk_end(const region *p, int64_t first)
 {
     return tdi_least(p->row_end, first + CHUNK * p->together);
 }
 
-/* All rows of the part, n channels from x on. */
-static void add_part(moments *all, const part *p, bool narrow, const void *x, int64_t n)
+/* Adds the statistics of all rows of the region, for n channels from x on. */
+static void add_region(moments *all, const region *p, bool narrow, const void *x, int64_t n)
 {
     for (int64_t r = p->row_begin; r < p->row_end; r = chunk_end(p, r))
         if (narrow)
@@ -189,8 +191,8 @@ static void add_part(moments *all, const part *p, bool narrow, const void *x, in
             add_chunk(false, all, p, r, chunk_end(p, r), x, n);
 }
 
-/* Of n channels from c on to [3, channels]. */
-static void put_moments(const moments *all, const part *p, int64_t c, int64_t n, float *to)
+/* Stores the statistics of n channels from c on: [3, channels]. */
+static void put_moments(const moments *all, const region *p, int64_t c, int64_t n, float *to)
 {
     for (int64_t i = 0, at = c; i < n; i++, at++) {
         to[at] = (float)all->rows;
@@ -199,36 +201,36 @@ static void put_moments(const moments *all, const part *p, int64_t c, int64_t n,
     }
 }
 
-/* Makes the call's share of x group by group; `stats`: of all of them, [3 * groups, channels]. */
+/* Makes the call's share of x group by group; `stats` are those of all groups, [3 groups, channels]. */
 static void make_groups(const tdi_call *call, const td_shape *x, const tdi_value *stats,
-                        void (*make)(const tdi_call *call, const part *p, int64_t group))
+                        void (*make)(const tdi_call *call, const region *p, int64_t group))
 {
-    part whole = part_of(call, x);
+    region whole = part_of(call, x);
     int64_t groups = groups_of(stats);
     for (int64_t g = 0; g < groups; g++) {
-        part p = part_of_group(call, x, &whole, g, groups);
+        region p = region_of_group(call, x, &whole, g, groups);
         make(call, &p, g);
     }
 }
 
-static bool is_empty(const part *p)
+static bool is_empty(const region *p)
 {
     return p->row_begin >= p->row_end;
 }
 
-/* Where the statistics of group `group` stand among all groups'. */
+/* The statistics of group `group` among all groups'. */
 static float *stats_of(const tdi_value *stats, int64_t group)
 {
     return (float *)stats->data + 3 * group * stats->shape.dim[1];
 }
 
-static void stats_of_group(const tdi_call *call, const part *p, int64_t group)
+static void stats_of_group(const tdi_call *call, const region *p, int64_t group)
 {
     for (int64_t c = p->begin; c < p->end; c += BLOCK) {
         moments all;
         int64_t n = block_size(p, c);
         start_moments(&all, n);
-        add_part(&all, p, call->in[0].dtype == TD_BFLOAT16, tdi_element(&call->in[0], c), n);
+        add_region(&all, p, call->in[0].dtype == TD_BFLOAT16, tdi_element(&call->in[0], c), n);
         put_moments(&all, p, c, n, stats_of(&call->out, group));
     }
 }
@@ -241,7 +243,7 @@ TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLU
 
 /* ---- moving statistics ---- */
 
-/* The sums over all groups of n channels from c on, [groups, 3, channels] being given; returns the rows. */
+/* Sums the statistics of n channels from c on over all groups, given as [groups, 3, channels]; returns the rows. */
 static double sum_groups(const tdi_value *gathered, bool variance, int64_t c, int64_t n, double *sums)
 {
     int64_t groups = gathered->shape.dim[0] * gathered->shape.dim[1] / 3, channels = gathered->shape.dim[2];
@@ -284,24 +286,24 @@ TDI_CPU_KERNEL(batch_norm_moving, .declines = batch_norm_moving_declines, .run =
 
 /* ---- (x - mean) * scale + shift ---- */
 
-/* `inverse`, of the deviation, is not spread over rows side by side. */
+/* `inverse` is that of the deviation; it alone is not repeated for rows side by side. */
 typedef struct factors {
     float mean[BLOCK], scale[BLOCK], shift[BLOCK], inverse[BLOCK];
 } factors;
 
-TDI_INLINE void normalize_part(bool narrow, bool rectifies, const void *x, const void *add, int64_t i, int64_t count,
-                               const factors *f, void *to)
+TDI_INLINE void normalize_vector(bool narrow, bool rectifies, const void *x, const void *add, int64_t i, int64_t count,
+                                 const factors *f, void *to)
 {
-    tdi_vector zero = {0}, centred = tdi_get_part(narrow, x, i, count) - tdi_load(f->mean + i);
+    tdi_vector zero = {0}, centred = tdi_get_first(narrow, x, i, count) - tdi_load(f->mean + i);
     tdi_vector y = centred * tdi_load(f->scale + i) + tdi_load(f->shift + i);
     if (add)
-        y += tdi_get_part(narrow, add, i, count);
+        y += tdi_get_first(narrow, add, i, count);
     if (rectifies)
         y = tdi_select(y < zero, zero, y);
-    tdi_put_part(narrow, to, i, count, y);
+    tdi_put_first(narrow, to, i, count, y);
 }
 
-TDI_INLINE void normalize_as(bool narrow, bool adds, bool rectifies, const part *p, const void *x, const void *add,
+TDI_INLINE void normalize_as(bool narrow, bool adds, bool rectifies, const region *p, const void *x, const void *add,
                              int64_t n, const factors *f, void *to)
 {
     for (int64_t r = p->row_begin; r < p->row_end; r += p->together) {
@@ -310,13 +312,13 @@ TDI_INLINE void normalize_as(bool narrow, bool adds, bool rectifies, const part 
         void *out = tdi_skip(narrow, to, r * p->channels);
         int64_t side = side_size(p, p->row_end - r, n), i = 0;
         for (; i + TDI_WIDTH <= side; i += TDI_WIDTH)
-            normalize_part(narrow, rectifies, from, with, i, TDI_WIDTH, f, out);
+            normalize_vector(narrow, rectifies, from, with, i, TDI_WIDTH, f, out);
         if (i < side)
-            normalize_part(narrow, rectifies, from, with, i, side - i, f, out);
+            normalize_vector(narrow, rectifies, from, with, i, side - i, f, out);
     }
 }
 
-TDI_INLINE void normalize_rows(bool narrow, const part *p, const void *x, const void *add, bool rectifies, int64_t n,
+TDI_INLINE void normalize_rows(bool narrow, const region *p, const void *x, const void *add, bool rectifies, int64_t n,
                                const factors *f, void *to)
 {
     if (add && rectifies)
@@ -329,8 +331,9 @@ TDI_INLINE void normalize_rows(bool narrow, const part *p, const void *x, const 
         normalize_as(narrow, false, false, p, x, NULL, n, f, to);
 }
 
-/* n channels from c on; `add` NULL: nothing is added. */
-static void normalize(const tdi_call *call, const part *p, int64_t c, int64_t n, const tdi_value *add, const factors *f)
+/* Normalizes n channels from c on; `add` NULL: adds nothing. */
+static void normalize(const tdi_call *call, const region *p, int64_t c, int64_t n, const tdi_value *add,
+                      const factors *f)
 {
     const void *x = tdi_element(&call->in[0], c), *with = add ? tdi_element(add, c) : NULL;
     void *to = tdi_element(&call->out, c);
@@ -345,8 +348,8 @@ TDI_INLINE float inverse_deviation(float variance, float epsilon)
     return 1.0f / sqrtf(variance + epsilon);
 }
 
-/* What follows from n means and inverse deviations; gamma and beta are those of all channels, or NULL. */
-static void finish_factors(const part *p, int64_t c, int64_t n, const float *gamma, const float *beta, factors *f)
+/* Makes the factors that follow from n means and inverse deviations; gamma and beta are all channels', or NULL. */
+static void finish_factors(const region *p, int64_t c, int64_t n, const float *gamma, const float *beta, factors *f)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++) f->scale[i] = gamma ? f->inverse[i] * gamma[c + i] : f->inverse[i];
     TDI_LANES for (int64_t i = 0; i < n; i++) f->shift[i] = beta ? beta[c + i] : 0.0f;
@@ -355,8 +358,8 @@ static void finish_factors(const part *p, int64_t c, int64_t n, const float *gam
     spread(p, n, f->shift);
 }
 
-/* Of n channels from c on, by the batch's statistics. */
-static void set_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, const float *stats,
+/* Makes the factors of n channels from c on by the batch's statistics. */
+static void set_factors(const tdi_call *call, const region *p, int64_t c, int64_t n, const float *stats,
                         const float *gamma, const float *beta, factors *f)
 {
     const float *count = stats + c, *m2 = stats + 2 * p->channels + c, epsilon = epsilon_of(call);
@@ -368,13 +371,13 @@ static void set_factors(const tdi_call *call, const part *p, int64_t c, int64_t 
     finish_factors(p, c, n, gamma, beta, f);
 }
 
-/* Input i, where it is there. */
+/* Input i, or NULL where the call has none. */
 static const tdi_value *residual_of(const tdi_call *call, int i)
 {
     return call->n_in > i && call->in[i].data ? &call->in[i] : NULL;
 }
 
-static void normalize_group(const tdi_call *call, const part *p, int64_t group)
+static void normalize_group(const tdi_call *call, const region *p, int64_t group)
 {
     factors f;
     for (int64_t c = p->begin; c < p->end && !is_empty(p); c += BLOCK) {
@@ -390,8 +393,8 @@ static void batch_norm_run(const tdi_call *call)
 }
 TDI_CPU_KERNEL(batch_norm, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_run);
 
-/* The same by moving statistics. */
-static void set_moving_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, factors *f)
+/* Makes the factors by moving statistics. */
+static void set_moving_factors(const tdi_call *call, const region *p, int64_t c, int64_t n, factors *f)
 {
     const float *mean = call->in[1].data, *variance = call->in[2].data, epsilon = epsilon_of(call);
     TDI_LANES for (int64_t i = 0; i < n; i++) f->inverse[i] = inverse_deviation(variance[c + i], epsilon);
@@ -401,7 +404,7 @@ static void set_moving_factors(const tdi_call *call, const part *p, int64_t c, i
 
 static void batch_norm_inference_run(const tdi_call *call)
 {
-    part p = part_of(call, &call->out.shape);
+    region p = part_of(call, &call->out.shape);
     factors f;
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
         int64_t n = block_size(&p, c);
@@ -414,7 +417,7 @@ TDI_CPU_KERNEL(batch_norm_inference, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_
 
 /* ---- gradient ---- */
 
-static void flush(const part *p, int64_t n, float *sums, double *totals)
+static void flush(const region *p, int64_t n, float *sums, double *totals)
 {
     for (int64_t at = 0; at < n * p->together; at += n)
         for (int64_t i = 0; i < n; i++)
@@ -422,7 +425,7 @@ static void flush(const part *p, int64_t n, float *sums, double *totals)
     clear(p, n, sums);
 }
 
-/* Adds the rows' g and g * (x - mean), g being dy where it is not stopped by the rectifier. */
+/* Sums the rows' g and g (x - mean); g is dy, or 0 where the rectifier stops it. */
 TDI_INLINE void grad_rows(bool narrow, bool rectified, int rows, const void *x, const void *dy, int64_t apart,
                           int64_t n, const factors *f, float *sums, float *dots)
 {
@@ -451,7 +454,7 @@ TDI_INLINE void grad_rows(bool narrow, bool rectified, int rows, const void *x, 
         }
 }
 
-TDI_INLINE void grad_chunk(bool narrow, bool rectified, const part *p, int64_t first, int64_t end, const void *x,
+TDI_INLINE void grad_chunk(bool narrow, bool rectified, const region *p, int64_t first, int64_t end, const void *x,
                            const void *dy, int64_t n, const factors *f, float *sums, float *dots)
 {
     int64_t apart = p->channels * p->together, four = FOUR * p->together, r = first;
@@ -463,7 +466,7 @@ TDI_INLINE void grad_chunk(bool narrow, bool rectified, const part *p, int64_t f
                   apart, side_size(p, end - r, n), f, sums, dots);
 }
 
-TDI_INLINE void grad_sums(bool narrow, const part *p, const void *x, const void *dy, bool rectified, int64_t n,
+TDI_INLINE void grad_sums(bool narrow, const region *p, const void *x, const void *dy, bool rectified, int64_t n,
                           const factors *f, double *sum, double *dot)
 {
     float sums[BLOCK], dots[BLOCK];
@@ -479,13 +482,13 @@ TDI_INLINE void grad_sums(bool narrow, const part *p, const void *x, const void 
     }
 }
 
-/* Those of group `group` among all groups', [2 * groups, channels]. */
+/* The sums of group `group` among all groups', [2 groups, channels]. */
 static float *sums_of(const tdi_value *sums, int64_t group)
 {
     return (float *)sums->data + 2 * group * sums->shape.dim[1];
 }
 
-static void grad_sums_of_rows(const tdi_call *call, const part *p, const float *stats, float *out)
+static void grad_sums_of_rows(const tdi_call *call, const region *p, const float *stats, float *out)
 {
     factors f;
     for (int64_t c = p->begin; c < p->end; c += BLOCK) {
@@ -507,14 +510,14 @@ static void grad_sums_of_rows(const tdi_call *call, const part *p, const float *
     }
 }
 
-/* Of no rows: what its statistics say is not to be divided by. */
-static void clear_sums(const part *p, float *out)
+/* Clears the sums of a group without rows, whose statistics must not be divided by. */
+static void clear_sums(const region *p, float *out)
 {
     for (int row = 0; row < 2; row++)
         memset(out + row * p->channels + p->begin, 0, (size_t)(p->end - p->begin) * sizeof *out);
 }
 
-static void grad_sums_of_group(const tdi_call *call, const part *p, int64_t group)
+static void grad_sums_of_group(const tdi_call *call, const region *p, int64_t group)
 {
     if (is_empty(p))
         clear_sums(p, sums_of(&call->out, group));
@@ -534,18 +537,18 @@ typedef struct grad_factors {
     float share[BLOCK], slope[BLOCK];
 } grad_factors;
 
-TDI_INLINE void grad_part(bool narrow, bool rectified, const void *x, const void *dy, int64_t i, int64_t count,
-                          const factors *f, const grad_factors *g, void *to)
+TDI_INLINE void grad_vector(bool narrow, bool rectified, const void *x, const void *dy, int64_t i, int64_t count,
+                            const factors *f, const grad_factors *g, void *to)
 {
-    tdi_vector zero = {0}, centred = tdi_get_part(narrow, x, i, count) - tdi_load(f->mean + i);
-    tdi_vector d = tdi_get_part(narrow, dy, i, count), scale = tdi_load(f->scale + i);
+    tdi_vector zero = {0}, centred = tdi_get_first(narrow, x, i, count) - tdi_load(f->mean + i);
+    tdi_vector d = tdi_get_first(narrow, dy, i, count), scale = tdi_load(f->scale + i);
     if (rectified)
         d = tdi_select(centred * scale + tdi_load(f->shift + i) > zero, d, zero);
     tdi_vector dx = (d - tdi_load(g->share + i) - centred * tdi_load(g->slope + i)) * scale;
-    tdi_put_part(narrow, to, i, count, dx);
+    tdi_put_first(narrow, to, i, count, dx);
 }
 
-TDI_INLINE void grad_as(bool narrow, bool rectified, const part *p, const void *x, const void *dy, int64_t n,
+TDI_INLINE void grad_as(bool narrow, bool rectified, const region *p, const void *x, const void *dy, int64_t n,
                         const factors *f, const grad_factors *g, void *to)
 {
     for (int64_t r = p->row_begin; r < p->row_end; r += p->together) {
@@ -553,14 +556,14 @@ TDI_INLINE void grad_as(bool narrow, bool rectified, const part *p, const void *
         void *out = tdi_skip(narrow, to, r * p->channels);
         int64_t side = side_size(p, p->row_end - r, n), i = 0;
         for (; i + TDI_WIDTH <= side; i += TDI_WIDTH)
-            grad_part(narrow, rectified, from, with, i, TDI_WIDTH, f, g, out);
+            grad_vector(narrow, rectified, from, with, i, TDI_WIDTH, f, g, out);
         if (i < side)
-            grad_part(narrow, rectified, from, with, i, side - i, f, g, out);
+            grad_vector(narrow, rectified, from, with, i, side - i, f, g, out);
     }
 }
 
-/* n channels from c on. */
-static void grad_block(const tdi_call *call, const part *p, int64_t c, int64_t n, const factors *f,
+/* Makes dx for n channels from c on. */
+static void grad_block(const tdi_call *call, const region *p, int64_t c, int64_t n, const factors *f,
                        const grad_factors *g)
 {
     const void *x = tdi_element(&call->in[0], c), *dy = tdi_element(&call->in[1], c);
@@ -576,7 +579,7 @@ static void grad_block(const tdi_call *call, const part *p, int64_t c, int64_t n
         grad_as(false, false, p, x, dy, n, f, g, to);
 }
 
-static void set_grad_factors(const part *p, int64_t c, int64_t n, const float *stats, const float *sums,
+static void set_grad_factors(const region *p, int64_t c, int64_t n, const float *stats, const float *sums,
                              const factors *f, grad_factors *g)
 {
     const float *count = stats + c, *sum = sums + c, *dot = sums + p->channels + c;
@@ -589,7 +592,7 @@ static void set_grad_factors(const part *p, int64_t c, int64_t n, const float *s
     spread(p, n, g->slope);
 }
 
-static void grad_input_of_group(const tdi_call *call, const part *p, int64_t group)
+static void grad_input_of_group(const tdi_call *call, const region *p, int64_t group)
 {
     const float *stats = stats_of(&call->in[2], group), *sums = sums_of(&call->in[3], group);
     factors f;

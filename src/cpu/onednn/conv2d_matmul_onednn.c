@@ -1,8 +1,9 @@
-/* conv2d_matmul_onednn.c - convolutions as matrix products: [pixels, taps] . [taps, f], where a row of the left factor
- * is what the filter sees at one pixel, and the filter is as it stands.
+/* conv2d_matmul_onednn.c - convolutions as matrix products: [pixels, taps] . [taps, f]. A row of the left factor is
+ * what the filter sees at one pixel; the right factor is the filter as it stands.
  *
- * A 1x1 convolution without strides is that product at once. Others pay for the copying, some samples at a time; where
- * pixels are few and channels many that costs less than bringing the filter into a layout of the library's own. */
+ * A 1x1 convolution without strides is that product at once. Others copy what the filter sees, some samples at a
+ * time. Where pixels are few and channels many, that costs less than packing the filter into a layout of oneDNN's
+ * own. */
 #include <string.h>
 
 #include "cpu/kernels.h"
@@ -13,12 +14,12 @@ enum { MOST_PIXELS = 256, ROOM_FLOATS = 1 << 21 };
 
 /* x [samples, h, w, c], filter [kh, kw, c, f] -> y [samples, oh, ow, f] */
 typedef struct conv {
-    int64_t first, samples, chunk; /* to make; copied at a time */
+    int64_t first, samples, chunk; /* this call makes `samples` samples from `first` on, copying `chunk` at a time */
     int64_t h, w, c, kh, kw, oh, ow, f;
-    int64_t filter, filters;   /* the first of the f, of so many */
-    int64_t channel, channels; /* of x the first that is made; how many are */
+    int64_t filter, filters;   /* this call makes f filters from `filter` on, of `filters` */
+    int64_t channel, channels; /* of x: the first channel that is made, and how many are */
     int64_t stride_h, stride_w, dilation_h, dilation_w, before_h, before_w;
-    bool direct; /* x is the left factor */
+    bool direct; /* x is the left factor as it lies */
 } conv;
 
 static int64_t pixels_of(const conv *p)
@@ -79,7 +80,7 @@ static conv by_channels(const tdi_call *call, conv p)
 
 /* ---- between images and rows of taps ---- */
 
-/* The offset in an image of what place (i, j) of the filter sees at pixel (oy, ox); -1: outside of it. */
+/* The offset in an image of what place (i, j) of the filter meets at pixel (oy, ox); -1: outside of the image. */
 static int64_t seen_at(const conv *p, int64_t oy, int64_t ox, int64_t i, int64_t j)
 {
     int64_t y = oy * p->stride_h + i * p->dilation_h - p->before_h;
@@ -111,7 +112,7 @@ static const float *add_pixel(const conv *p, const float *from, int64_t oy, int6
     return from;
 }
 
-/* Samples from n on as [count * pixels, taps]; x itself where that is the same. */
+/* The samples from n on as [count pixels, taps]; x itself where that is the same. */
 static const float *taken_apart(const conv *p, const float *x, int64_t n, int64_t count, float *scratch)
 {
     int64_t image = p->h * p->w * p->c;
@@ -134,7 +135,7 @@ static void put_together(const conv *p, const float *from, int64_t n, int64_t co
             from = add_pixel(p, from, pixel / p->ow, pixel % p->ow, x + s * image);
 }
 
-/* ---- what is taken ---- */
+/* ---- which calls are taken ---- */
 
 static const char *declines_shapes(const tdi_call *call, const td_shape *filter, const td_shape *y)
 {
@@ -147,7 +148,7 @@ static const char *declines_shapes(const tdi_call *call, const td_shape *filter,
     return !point && y->dim[1] * y->dim[2] > MOST_PIXELS ? "many pixels to copy" : NULL;
 }
 
-/* Without the clock: where the filter is larger than what it is used on. */
+/* Where nothing is timed it is taken if the filter is larger than the images. */
 static tdi_confidence confidence_of_shapes(const td_shape *filter, const td_shape *y)
 {
     int64_t pixels = y->dim[0] * y->dim[1] * y->dim[2];
@@ -238,8 +239,8 @@ static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *
     return TD_OK;
 }
 
-/* dy's `rows` pixels times the filter: rows of taps, `row` floats apart. Places whose channels are all made are one
- * product. */
+/* Multiplies `rows` pixels of dy by the filter, into rows of taps that are `row` floats apart. Where all channels are
+ * made all places are one product. */
 static void multiply_back(const conv *p, const float *dy, int64_t rows, const float *filter, float *to, int64_t row)
 {
     bool all = p->channels == p->c;

@@ -1,7 +1,7 @@
-/* conv2d_onednn.c - convolution and its two gradients by oneDNN primitives.
+/* conv2d_onednn.c - convolution and its two gradients by oneDNN's primitives.
  *
- * Activations stay channels last. Left the choice of an activation's layout, or given the weights as they are, the
- * library takes far slower ways, up to its own plain reference. */
+ * Activations stay channels last. oneDNN would take far slower paths, down to its reference loops, if it could
+ * choose the layout of an activation, or if it had to read weights as they lie. */
 #include <string.h>
 
 #include "cpu/kernels.h"
@@ -11,7 +11,7 @@
 
 typedef enum direction { FORWARD, GRAD_INPUT, GRAD_FILTER } direction;
 
-/* The values of a call, whichever way it goes; shapes resolved. */
+/* The values of a call in any of the three directions; shapes are resolved. */
 typedef struct conv_values {
     const tdi_value *x, *filter, *y, *bias;
 } conv_values;
@@ -29,7 +29,7 @@ static conv_values values_of(const tdi_call *call, direction way)
     return (conv_values){&call->in[0], &call->out, &call->in[1], NULL};
 }
 
-/* Of the lane's share. */
+/* The first sample of the thread's share. */
 static int64_t first_sample(const tdi_call *call)
 {
     return call->split == TDI_ROWS ? call->begin : 0;
@@ -40,7 +40,7 @@ static int64_t count_samples(const tdi_call *call, const conv_values *v)
     return call->split == TDI_ROWS ? call->end - call->begin : v->x->shape.dim[0];
 }
 
-/* Of the channels of what is made: y's, which are filters, or x's. */
+/* The first channel that is made: of y, whose channels are filters, or of x. */
 static int64_t first_made(const tdi_call *call)
 {
     return call->split == TDI_COLUMNS ? call->begin : 0;
@@ -63,7 +63,7 @@ static int64_t count_filters(const tdi_call *call, const conv_values *v)
 
 /* ---- description ---- */
 
-/* [n, h, w, c] as oneDNN orders extents, n c h w, with the strides of channels last. */
+/* Describes [n, h, w, c]: oneDNN orders extents as n c h w; the strides say that channels are last. */
 static dnnl_status_t describe_image(tdi_md *md, const tdi_value *image, int64_t samples, int64_t c)
 {
     int64_t h = image->shape.dim[1], w = image->shape.dim[2];
@@ -71,8 +71,8 @@ static dnnl_status_t describe_image(tdi_md *md, const tdi_value *image, int64_t 
     return tdi_md_create(md, 4, dims, tdi_onednn_type(image->dtype), strides);
 }
 
-/* [kh, kw, c / groups, f] as (groups,) out, in, h, w, of the lane's share: in the library's layout of `type`, or as it
- * is, float32. */
+/* Describes the thread's share of the filter [kh, kw, c / groups, f] as (groups,) out, in, h, w: in oneDNN's own layout
+ * of `type`, or as it lies, float32. */
 static dnnl_status_t describe_filter(tdi_md *md, const tdi_call *call, const conv_values *v, bool any,
                                      dnnl_data_type_t type)
 {
@@ -121,8 +121,8 @@ static dnnl_status_t describe_operands(tdi_onednn_operands *o, const tdi_call *c
     return status;
 }
 
-/* `c` with the weights in the layout that the library likes; `forward`: of the convolution that it is the gradient of.
- */
+/* Creates the primitive's description of `c`, whose weights have the layout that oneDNN prefers. `forward` describes
+ * the convolution that it is the gradient of. */
 static dnnl_status_t create_description(direction way, dnnl_engine_t engine, const_dnnl_primitive_attr_t attr,
                                         tdi_onednn_convolution c, tdi_md_view forward, dnnl_primitive_desc_t *pd)
 {
@@ -182,7 +182,7 @@ static dnnl_status_t describe_grad_filter(const tdi_call *call, dnnl_engine_t en
     return describe(GRAD_FILTER, call, engine, attr, operands, pd);
 }
 
-/* Some of the channels are made close to each other, behind which the library's scratch is. */
+/* Bytes at the begin of the scratch where some of the channels are made contiguously; 0 where all are made. */
 static size_t apart_bytes(const tdi_call *call)
 {
     const td_shape *y = &call->out.shape;
@@ -191,7 +191,7 @@ static size_t apart_bytes(const tdi_call *call)
     return (bytes + 63) / 64 * 64;
 }
 
-/* An empty share has no state and does nothing. */
+/* An empty share gets no state, and its run does nothing. */
 static td_status prepare(const tdi_call *call, direction way, tdi_onednn_describe *describe_way, void **state,
                          size_t *scratch, tdi_error *error)
 {
@@ -256,7 +256,7 @@ static void activate(const tdi_call *call, void *first)
         tdi_cpu_vector_loops()->epilogue(1, count, 0, NULL, activation, first);
 }
 
-/* What was made apart to its place between the other channels. */
+/* Copies channels that were made contiguously to their places between the other channels. */
 static void put_between(const tdi_call *call, const char *made)
 {
     const td_shape *y = &call->out.shape;
@@ -301,13 +301,13 @@ static bool is_point(const td_shape *filter)
     return filter->dim[0] == 1 && filter->dim[1] == 1;
 }
 
-/* oneDNN 2.6's convolutions by AMX write behind the scratch they ask for where rows lie further apart than a filter is
- * high. */
+/* oneDNN 2.6's AMX convolutions write behind the scratch that they ask for where rows are further apart than a filter
+ * is high. */
 static const char *declines_filter(const tdi_call *call, const td_shape *filter)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     bool apart = filter->dim[0] < a->stride_h || filter->dim[1] < a->stride_w;
-    bool tiles = call->in[0].dtype == TD_BFLOAT16 && tdi_cpu_library_has_tiles();
+    bool tiles = call->in[0].dtype == TD_BFLOAT16 && tdi_cpu_library_has_amx();
     return tiles && apart && !is_point(filter) ? "strides beyond the filter: oneDNN's AMX would write elsewhere" : NULL;
 }
 
@@ -316,7 +316,7 @@ static const char *declines(const tdi_call *call)
     return declines_filter(call, &call->in[1].shape);
 }
 
-/* Of those oneDNN 2.6 makes something else, tests/cpu/large.h has one. */
+/* oneDNN 2.6 computes some of these wrongly; tests/cpu/large.h has one. */
 static const char *declines_odd(const tdi_call *call)
 {
     const td_shape *filter = &call->in[1].shape;
@@ -331,7 +331,7 @@ static const char *grad_input_declines(const tdi_call *call)
     return why ? why : declines(call);
 }
 
-/* Does a place of the filter see nothing but zeros around? */
+/* Whether a place of the filter meets nothing but the padding. */
 static bool sees_nothing(tdi_window window, int64_t in, int64_t size, int64_t stride, int64_t dilation)
 {
     for (int64_t k = 0; k < size; k++) {
@@ -342,7 +342,7 @@ static bool sees_nothing(tdi_window window, int64_t in, int64_t size, int64_t st
     return false;
 }
 
-/* The gradient there, which is zero, is not written by oneDNN 2.6 in bfloat16. */
+/* oneDNN 2.6 in bfloat16 does not write the gradient, which is zero, of a place that meets nothing but padding. */
 static const char *grad_filter_declines(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -355,17 +355,17 @@ static const char *grad_filter_declines(const tdi_call *call)
     return declines_filter(call, filter);
 }
 
-/* Of bfloat16 values float32 kernels may make more, by Winograd's algorithm or where channels are few; not more than
- * AMX makes of many. Forwards and back to the input. */
+/* Confidence, forwards and for the input's gradient: on bfloat16 values float32 kernels may be faster, by Winograd's
+ * method or where channels are few, but not faster than AMX with many channels. */
 static tdi_confidence confidence(const tdi_call *call)
 {
     enum { MANY = 32 };
     const td_shape *filter = &call->in[1].shape;
     bool many = filter->dim[2] >= MANY && filter->dim[3] >= MANY;
-    return call->in[0].dtype != TD_BFLOAT16 || (many && tdi_cpu_library_has_tiles()) ? TDI_SURE : TDI_LIKELY;
+    return call->in[0].dtype != TD_BFLOAT16 || (many && tdi_cpu_library_has_amx()) ? TDI_SURE : TDI_LIKELY;
 }
 
-/* The library's own kernels for it are slow of many channels too. */
+/* oneDNN's kernels for the filter's gradient are slow with many channels too. */
 static tdi_confidence grad_filter_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_LIKELY : TDI_SURE;
@@ -402,11 +402,11 @@ const tdi_kernel tdi_cpu_conv2d_grad_filter_onednn = {.name = "onednn conv2d_gra
                                                       .release = tdi_onednn_release,
                                                       .run = conv2d_grad_filter_run};
 
-/* ---- the gradient of the input, where a filter of one place skips cells ---- */
+/* ---- the gradient of the input of a 1x1 filter with strides ---- */
 
-/* The gradient is that of a convolution without strides, whose cells go apart: those between are zero. */
+/* The gradient is that of a convolution without strides, whose cells are then spread apart, with zeros between them. */
 typedef struct thin_call {
-    tdi_call call; /* makes what has no gaps */
+    tdi_call call; /* makes the cells without gaps */
     tdi_value out;
     tdi_conv2d_attrs attrs;
 } thin_call;
@@ -462,7 +462,7 @@ static td_status prepare_thin(const tdi_call *call, void **state, size_t *scratc
     return TD_OK;
 }
 
-/* One line of cells, `apart` cells from each other. */
+/* Writes one line of cells, `apart` cells from each other. */
 static void spread_line(const char *from, int64_t count, size_t cell, int64_t apart, int64_t cells, char *to)
 {
     for (int64_t i = 0; i < count; i++, from += cell, to += (size_t)apart * cell) {
@@ -497,7 +497,7 @@ static void conv2d_grad_input_thin_run(const tdi_call *call)
         spread_image(&thin, call, n);
 }
 
-/* In bfloat16 there is so little to compute that the gaps may take the library longer. */
+/* In bfloat16 there is so little to compute that writing the gaps may take longest. */
 static tdi_confidence thin_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_LIKELY : TDI_UNLIKELY;

@@ -1,13 +1,13 @@
-/* matmul_bfloat16_onednn.c - matrix products of bfloat16 operands by oneDNN's matmul primitive: sums are float32.
+/* matmul_bfloat16_onednn.c - matrix products of bfloat16 operands by oneDNN's matmul primitive; sums are float32.
  *
- * A weight is float32 and is rounded as it is packed, on each run; what is bfloat16 already is taken as it is. Lanes
- * share the rows: oneDNN 3.7 writes beyond the columns of a narrow share. */
+ * A float32 weight is rounded as it is packed, on each run; a bfloat16 operand is read as it is. Threads share rows
+ * alone: oneDNN 3.7 writes beyond the columns of a narrow share. */
 #include "cpu/kernels.h"
 #include "cpu/onednn/primitive_onednn.h"
 #include "ops/common.h"
 
-/* A lane's share of the product: [rows, depth] . [depth, columns], where its operands begin, in elements. oneDNN 3.7
- * takes the only row of a transposed factor for one that lies in one piece: such a row is gathered into one. */
+/* A thread's share of the product, [rows, depth] . [depth, columns], and where its operands begin, in elements.
+ * oneDNN 3.7 believes that the only row of a transposed factor is contiguous, so such a row is gathered first. */
 typedef struct share {
     int64_t rows, columns, depth;
     int64_t a, c;
@@ -70,10 +70,10 @@ static dnnl_status_t describe(const tdi_call *call, dnnl_engine_t engine, const_
 static size_t gathered_bytes(const share *w)
 {
     size_t bytes = w->gathered ? (size_t)w->depth * sizeof(uint16_t) : 0;
-    return (bytes + 63) / 64 * 64; /* the primitive's room begins on a line */
+    return (bytes + 63) / 64 * 64; /* the primitive's scratch begins on a cache line */
 }
 
-/* The gathered row, if any, is before what the primitive runs in. */
+/* The scratch has the gathered row, if any, then the primitive's scratch. */
 static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     share w = share_of(call);
@@ -127,7 +127,7 @@ static const char *declines(const tdi_call *call)
     return call->in[0].dtype == TD_BFLOAT16 ? NULL : "a float32 left factor";
 }
 
-/* Rounding and packing a weight anew costs more than it saves where there are few rows. */
+/* With few rows, rounding and packing a weight on each run costs more than it saves. */
 static tdi_confidence confidence(const tdi_call *call)
 {
     (void)call;

@@ -1,5 +1,5 @@
-/* matmul_onednn.c - large matrix products by dnnl_sgemm, which needs no primitive; bias and activation, or the update
- * of a weight, by a vector loop over what was made. */
+/* matmul_onednn.c - large float32 products by dnnl_sgemm, which needs no primitive. A vector loop then applies bias
+ * and activation, or updates a weight by the product. */
 #include "cpu/kernels.h"
 #include "cpu/onednn/sgemm_onednn.h"
 #include "ops/common.h"
@@ -29,7 +29,7 @@ static void matmul_run(const tdi_call *call)
 const tdi_kernel tdi_cpu_matmul_onednn = {
     .name = "onednn matmul", .op = &tdi_op_matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = matmul_run};
 
-/* ---- what is left of a' . b ---- */
+/* ---- a gradient left behind for the joint update: a' . b ---- */
 
 static const char *leave_declines(const tdi_call *call)
 {
@@ -46,7 +46,7 @@ const tdi_kernel tdi_cpu_leave_product_onednn = {.name = "onednn leave_gradient"
 
 enum { GRADIENT_FLOATS = 64 * 1024 };
 
-/* In the second-level cache. */
+/* Rows of the gradient that fit into the second-level cache. */
 static int64_t gradient_rows(const tdi_call *call)
 {
     return tdi_gradient_rows(call, GRADIENT_FLOATS, 16);

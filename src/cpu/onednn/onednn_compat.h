@@ -1,5 +1,5 @@
-/* onednn_compat.h - oneDNN 2.6 and 3.x as one interface; which one is settled at compile time, as their enumerations
- * differ in value. */
+/* onednn_compat.h - one interface to oneDNN 2.6 and 3.x. The version is fixed at compile time, since their enumerations
+ * have different values. */
 #ifndef TDI_CPU_ONEDNN_ONEDNN_COMPAT_H
 #define TDI_CPU_ONEDNN_ONEDNN_COMPAT_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A memory descriptor that its holder destroys, and one that is only looked at. */
+/* A memory descriptor that its holder must destroy, and a view of one. */
 typedef dnnl_memory_desc_t tdi_md;
 #if DNNL_VERSION_MAJOR >= 3
 typedef const_dnnl_memory_desc_t tdi_md_view;
@@ -17,7 +17,7 @@ typedef const dnnl_memory_desc_t *tdi_md_view;
 #define TDI_MD_VIEW(md) (&(md))
 #endif
 
-/* `strides` NULL: the library chooses the layout ("any"). */
+/* `strides` NULL: oneDNN chooses the layout ("any"). */
 static inline dnnl_status_t tdi_md_create(tdi_md *md, int rank, const dnnl_dim_t *dims, dnnl_data_type_t type,
                                           const dnnl_dim_t *strides)
 {
@@ -41,15 +41,15 @@ static inline void tdi_md_destroy(tdi_md *md)
 #endif
 }
 
-/* Where elements lie: the strides of whole blocks, and inside of them the blocks from the outermost to the innermost.
- */
+/* A blocked layout: the strides of whole blocks, and inside of them the nested blocks from the outermost to the
+ * innermost. */
 typedef struct tdi_onednn_layout {
     dnnl_data_type_t type;
     int rank, blocks;
     const dnnl_dim_t *extent, *padded, *stride, *block_size, *block_axis;
 } tdi_onednn_layout;
 
-/* What it points to is the descriptor's. False where the layout is of no such kind. */
+/* Fills `layout`, whose pointers belong to the descriptor. False when the layout is not blocked. */
 static inline bool tdi_md_layout(tdi_md_view md, tdi_onednn_layout *layout)
 {
 #if DNNL_VERSION_MAJOR >= 3
@@ -80,8 +80,8 @@ static inline bool tdi_md_layout(tdi_md_view md, tdi_onednn_layout *layout)
 #endif
 }
 
-/* A convolution's operands: for a gradient, `src`, `weights` or `dst` stand for their gradients. `bias` NULL: none.
- * Dilations are oneDNN's: 0 is dense. */
+/* A convolution's operands. In a gradient, `src`, `weights` or `dst` is that operand's gradient. `bias` NULL: none. A
+ * dilation of 0 is dense, as in oneDNN. */
 typedef struct tdi_onednn_convolution {
     tdi_md_view src, weights, bias, dst;
     dnnl_dims_t strides, dilations, before, after;

@@ -1,11 +1,12 @@
-/* pack_onednn.c - a tdi_packing of what oneDNN would reorder: its own loops for that take several times as long. */
+/* pack_onednn.c - finds a tdi_packing for what oneDNN would reorder, since oneDNN's own loops for that take several
+ * times as long. */
 #include "cpu/onednn/pack_onednn.h"
 
 #include <stdlib.h>
 
-enum { MATRIX = 2 /* axes; those behind them are loops */ };
+enum { MATRIX = 2 /* the axes of a matrix; those behind them are loops over matrices */ };
 
-/* Where index `at` of an axis lies: the blocks from the innermost on, then the stride. */
+/* The offset of index `at` of an axis: through the blocks from the innermost out, then by the stride. */
 static int64_t offset_of(const tdi_onednn_layout *layout, int axis, int64_t at)
 {
     int64_t offset = 0, step = 1;
@@ -20,7 +21,7 @@ static int64_t offset_of(const tdi_onednn_layout *layout, int axis, int64_t at)
     return offset + at * layout->stride[axis];
 }
 
-/* Adjacent indices follow each other, `step` elements apart, in runs of `run`. */
+/* Whether adjacent indices are `step` elements apart, in runs of `run`. */
 static bool follows(const int64_t *at, int64_t count, int64_t run, int64_t step)
 {
     for (int64_t i = 0; i < count; i++)
@@ -34,7 +35,7 @@ static bool pairs(const int64_t *paired, int64_t count, const int64_t *other, in
     return follows(paired, count, 2, 1) && follows(other, other_count, TDI_PACK_RUN, 2);
 }
 
-/* Plain on one side, and nothing but blocks and their zeros on the other. */
+/* Whether one layout is plain, and the other has nothing but blocks and the zeros that fill them. */
 static bool fits(const tdi_onednn_layout *from, const tdi_onednn_layout *to, size_t to_bytes)
 {
     int64_t elements = 1;

@@ -9,7 +9,7 @@
 
 enum { ALIGNMENT = 64, WEIGHTS = 1 };
 
-/* ---- making ---- */
+/* ---- creating a primitive ---- */
 
 static td_status refused(dnnl_status_t status, tdi_error *error)
 {
@@ -27,7 +27,7 @@ static td_status check_speed(const_dnnl_primitive_desc_t pd, tdi_error *error)
     return TD_OK;
 }
 
-/* Nothing where the two are the same. */
+/* Creates no reorder where the two layouts are the same. */
 static dnnl_status_t create_reorder(tdi_onednn_primitive *p, tdi_md_view from, tdi_md_view to)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -160,7 +160,7 @@ void tdi_onednn_release(void *state)
 
 /* ---- running ---- */
 
-/* Setting an address makes the library clear padding, so it is set only when it is a new one. */
+/* Sets an address only when it has changed, since oneDNN clears padding each time. */
 static dnnl_status_t bind(dnnl_memory_t memory, void *address)
 {
     void *now = NULL;
@@ -215,6 +215,6 @@ void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch
         status = execute(p, src, weights, dst);
     if (status == dnnl_success && weights == DNNL_ARG_DIFF_WEIGHTS)
         status = reorder(p, p->packed, p->weights);
-    if (status != dnnl_success && call->control && call->control->failed)
-        atomic_store(call->control->failed, true);
+    if (status != dnnl_success)
+        tdi_call_fail(call);
 }

@@ -1,4 +1,4 @@
-/* sgemm_onednn.c - dnnl_sgemm, and what is done when it finds no memory. */
+/* sgemm_onednn.c - dnnl_sgemm, and plain loops for when it finds no memory. */
 #include "cpu/onednn/sgemm_onednn.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -26,7 +26,7 @@ static void multiply_plainly(int64_t m, int64_t n, int64_t depth, const tdi_fact
         }
 }
 
-/* It asks for all its room before it writes anything. */
+/* dnnl_sgemm allocates all of its memory before it writes anything, so the plain loops can start over. */
 void tdi_sgemm(int64_t m, int64_t n, int64_t depth, tdi_factor a, tdi_factor b, float beta, float *to, int64_t stride)
 {
     if (dnnl_sgemm(a.transposed, b.transposed, m, n, depth, 1, a.at, a.stride, b.at, b.stride, beta, to, stride) !=

@@ -1,4 +1,4 @@
-/* without_onednn.c - a build without oneDNN: no library to keep in check. */
+/* without_onednn.c - the same answers in a build without oneDNN. */
 #include "cpu/onednn/library.h"
 
 #ifndef TANDEM_ONEDNN
@@ -23,7 +23,7 @@ const char *tdi_cpu_library_no_bfloat16(void)
     return "this build of Tandem has no oneDNN";
 }
 
-bool tdi_cpu_library_has_tiles(void)
+bool tdi_cpu_library_has_amx(void)
 {
     return false;
 }

@@ -54,9 +54,5 @@ td_status tdi_source_arrays(const td_arrays_args *args, tdi_source **source, tdi
     TDI_TRY(check_args(args, error));
     TDI_TRY(tdi_table_create("td_arrays", &table, error));
     td_status status = add_arrays(table, args, error);
-    if (status == TD_OK)
-        *source = &table->reader.source;
-    else
-        table->reader.source.release(&table->reader.source);
-    return status;
+    return tdi_source_finish(&table->reader.source, status, source);
 }

@@ -359,7 +359,7 @@ static void describe_group(csv_source *source, int g, float scale)
     *(input ? &base->n_x : &base->n_y) += 1;
 }
 
-static td_status settle_columns(csv_source *source, fill_state *states, tdi_error *error)
+static td_status resolve_columns(csv_source *source, fill_state *states, tdi_error *error)
 {
     tdi_csv_columns *columns = &source->columns;
     for (int i = 0; i < columns->list.count; i++) {
@@ -375,7 +375,7 @@ static td_status settle_columns(csv_source *source, fill_state *states, tdi_erro
 
 static td_status fill_groups(csv_source *source, fill_state *states, float scale, tdi_error *error)
 {
-    TDI_TRY(settle_columns(source, states, error));
+    TDI_TRY(resolve_columns(source, states, error));
     for (int g = 0; g < source->columns.n_groups; g++) {
         describe_group(source, g, scale);
         TDI_TRY(tdi_store_create(source->reader.source.name, 0, &source->values[g], error));
@@ -524,7 +524,7 @@ static td_missing missing_of(const json_t *recipe)
 }
 
 /* Takes from the recipe what the arguments leave open. */
-static td_status settle(csv_source *source, const td_open_args *args, tdi_error *error)
+static td_status resolve(csv_source *source, const td_open_args *args, tdi_error *error)
 {
     const json_t *recipe = source->recipe;
     source->skip = args->skip_errors == TD_YES;
@@ -570,7 +570,7 @@ static td_status fill(csv_source *source, const td_open_args *args, tdi_error *e
 {
     const char *features = args->features;
     source->recipe = tdi_recipe_of(args->recipe, "csv");
-    TDI_TRY(settle(source, args, error));
+    TDI_TRY(resolve(source, args, error));
     if (!features)
         features = json_string_value(json_object_get(source->recipe, "features"));
     TDI_TRY(read_files(source, args, features, error));
@@ -581,19 +581,12 @@ static td_status fill(csv_source *source, const td_open_args *args, tdi_error *e
 
 static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
 {
-    csv_source *source = calloc(1, sizeof *source);
+    csv_source *source = tdi_sample_reader_create(sizeof *source, args->path, csv_release, error);
     if (!source)
-        return tdi_no_memory(error);
-    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
-    source->reader.source.gather = tdi_sample_reader_gather;
-    source->reader.source.release = csv_release;
+        return TD_NO_MEMORY;
     source->reader.read = csv_read;
     td_status status = fill(source, args, error);
-    if (status == TD_OK)
-        *opened = &source->reader.source;
-    else
-        csv_release(&source->reader.source);
-    return status;
+    return tdi_source_finish(&source->reader.source, status, opened);
 }
 
 const tdi_source_format tdi_source_csv = {

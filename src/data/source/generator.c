@@ -190,7 +190,7 @@ static td_status gather_row(generator_source *of, int column, int64_t row, void 
     int32_t place = row < of->base ? NOT_WANTED : *place_of(of, row);
     if (place < 0)
         return tdi_fail(error, TD_INTERNAL, "%s: sample %" PRId64 " is asked for again", source_of(of)->name, row);
-    memcpy(to, of->window.at[place] + of->joint.begin[column], tdi_joint_bytes(&of->joint, column));
+    memcpy(to, of->window.at[place] + of->joint.begin[column], tdi_column_bytes(&source_of(of)->columns[column]));
     if (--of->gathers.at[place] == 0) {
         of->unused.at[of->unused.count++] = place;
         *place_of(of, row) = NOT_WANTED;
@@ -398,9 +398,5 @@ td_status tdi_source_generator(const td_generator_args *args, tdi_source **sourc
     source_of(of)->release = generator_release;
     pthread_mutex_init(&of->lock, NULL);
     td_status status = fill(of, error);
-    if (status == TD_OK)
-        *source = source_of(of);
-    else
-        generator_release(source_of(of));
-    return status;
+    return tdi_source_finish(source_of(of), status, source);
 }

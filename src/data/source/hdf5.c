@@ -167,19 +167,12 @@ static td_status fill(hdf5_source *source, const td_open_args *args, tdi_error *
 
 static td_status hdf5_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
 {
-    hdf5_source *source = calloc(1, sizeof *source);
+    hdf5_source *source = tdi_sample_reader_create(sizeof *source, args->path, hdf5_release, error);
     if (!source)
-        return tdi_no_memory(error);
-    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
-    source->reader.source.gather = tdi_sample_reader_gather;
-    source->reader.source.release = hdf5_release;
+        return TD_NO_MEMORY;
     source->reader.read_run = hdf5_read;
     td_status status = fill(source, args, error);
-    if (status == TD_OK)
-        *opened = &source->reader.source;
-    else
-        hdf5_release(&source->reader.source);
-    return status;
+    return tdi_source_finish(&source->reader.source, status, opened);
 }
 
 const tdi_source_format tdi_source_hdf5 = {"file.h5:/x,/y", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,

@@ -80,12 +80,7 @@ static td_status idx_source_open(const td_open_args *args, tdi_source **source, 
     td_status status = idx_add(table, args->path, args->role, args->scale, false, error);
     if (status == TD_OK)
         status = idx_add(table, args->path, args->role, args->scale, true, error);
-    if (status != TD_OK) {
-        table->reader.source.release(&table->reader.source);
-        return status;
-    }
-    *source = &table->reader.source;
-    return TD_OK;
+    return tdi_source_finish(&table->reader.source, status, source);
 }
 
 const tdi_source_format tdi_source_idx = {"a directory of IDX files", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, idx_claims,

@@ -472,12 +472,9 @@ static void stamp(images_source *source)
 
 static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
 {
-    images_source *source = calloc(1, sizeof *source);
+    images_source *source = tdi_sample_reader_create(sizeof *source, args->path, images_release, error);
     if (!source)
-        return tdi_no_memory(error);
-    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
-    source->reader.source.gather = tdi_sample_reader_gather;
-    source->reader.source.release = images_release;
+        return TD_NO_MEMORY;
     source->reader.read = images_read;
     source->reader.source.on_demand = true;
     td_status status = fill(source, args, error);
@@ -485,11 +482,7 @@ static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_
         stamp(source);
     if (status == TD_OK && args->skip_errors == TD_YES)
         status = tdi_sample_reader_drop_bad(&source->reader, error);
-    if (status == TD_OK)
-        *opened = &source->reader.source;
-    else
-        images_release(&source->reader.source);
-    return status;
+    return tdi_source_finish(&source->reader.source, status, opened);
 }
 
 const tdi_source_format tdi_source_images = {"a folder of JPEG or PNG images (one folder a class)",

@@ -60,11 +60,7 @@ static td_status npy_open(const td_open_args *args, tdi_source **source, tdi_err
     tdi_table *table;
     TDI_TRY(tdi_table_create(args->path, &table, error));
     td_status status = npy_fill(table, args->path, args->scale, error);
-    if (status == TD_OK)
-        *source = &table->reader.source;
-    else
-        table->reader.source.release(&table->reader.source);
-    return status;
+    return tdi_source_finish(&table->reader.source, status, source);
 }
 
 const tdi_source_format tdi_source_npy = {"a pair x.npy,y.npy", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, npy_claims,

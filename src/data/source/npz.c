@@ -74,10 +74,7 @@ static td_status npz_open(const td_open_args *args, tdi_source **source, tdi_err
     td_status status = tdi_table_create(args->path, &table, error);
     if (status == TD_OK) {
         status = npz_fill(table, zip, args->path, args->role, args->scale, error);
-        if (status == TD_OK)
-            *source = &table->reader.source;
-        else
-            table->reader.source.release(&table->reader.source);
+        status = tdi_source_finish(&table->reader.source, status, source);
     }
     tdi_zip_close(zip);
     return status;

@@ -190,21 +190,14 @@ static td_status fill(text_source *source, const td_open_args *args, const json_
 
 static td_status text_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
 {
-    text_source *source = calloc(1, sizeof *source);
+    text_source *source = tdi_sample_reader_create(sizeof *source, args->path, text_release, error);
     if (!source)
-        return tdi_no_memory(error);
-    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
-    source->reader.source.gather = tdi_sample_reader_gather;
-    source->reader.source.release = text_release;
+        return TD_NO_MEMORY;
     source->reader.read = text_read;
     json_t *recipe = tdi_recipe_of(args->recipe, "text");
     td_status status = fill(source, args, recipe, error);
     json_decref(recipe);
-    if (status == TD_OK)
-        *opened = &source->reader.source;
-    else
-        text_release(&source->reader.source);
-    return status;
+    return tdi_source_finish(&source->reader.source, status, opened);
 }
 
 const tdi_source_format tdi_source_text = {"files.txt", TDI_OPEN_WINDOW, text_claims, text_open,

@@ -458,20 +458,13 @@ static td_status fill(tfrecord_source *source, const td_open_args *args, tdi_err
 
 static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
 {
-    tfrecord_source *source = calloc(1, sizeof *source);
+    tfrecord_source *source = tdi_sample_reader_create(sizeof *source, args->path, tfrecord_release, error);
     if (!source)
-        return tdi_no_memory(error);
-    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
-    source->reader.source.gather = tdi_sample_reader_gather;
-    source->reader.source.release = tfrecord_release;
+        return TD_NO_MEMORY;
     source->reader.read = tfrecord_read;
     source->reader.source.on_demand = true;
     td_status status = fill(source, args, error);
-    if (status == TD_OK)
-        *opened = &source->reader.source;
-    else
-        tfrecord_release(&source->reader.source);
-    return status;
+    return tdi_source_finish(&source->reader.source, status, opened);
 }
 
 const tdi_source_format tdi_source_tfrecord = {"files.tfrecord or .tfrecord.gz",

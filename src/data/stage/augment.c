@@ -21,7 +21,6 @@ typedef enum column_role { ROLE_NONE, ROLE_IMAGE, ROLE_MAP, ROLE_TARGET_IMAGE } 
 
 typedef struct augment_source {
     tdi_source source;
-    td_data *of;
     td_augment_args args; /* `fill` is resolved */
     column_role roles[TDI_MAX_COLUMNS];
     atomic_bool busy; /* a run is under way; the members below are the run's */
@@ -169,7 +168,7 @@ static td_status augment_classes(const augment_source *augment, int column, int6
 static td_status gather_augmented(augment_source *augment, int column, const int64_t *rows, int64_t count, char *to,
                                   td_dtype as, const scratch *sample, tdi_error *error)
 {
-    tdi_source *of = augment->of->source;
+    tdi_source *of = tdi_stage_below(&augment->source);
     const td_shape *image = &augment->source.columns[0].shape;
     size_t stride = (size_t)sample->elements * td_dtype_size(as);
     for (int64_t i = 0; i < count; i++, to += stride) {
@@ -187,7 +186,7 @@ static td_status augment_gather(tdi_source *source, int column, const int64_t *r
                                 td_dtype as, tdi_error *error)
 {
     augment_source *augment = (augment_source *)source;
-    tdi_source *of = augment->of->source;
+    tdi_source *of = tdi_stage_below(&augment->source);
     if (!augment->training || augment->roles[column] == ROLE_NONE)
         return of->gather(of, column, rows, count, to, as, error);
     scratch sample = {0};
@@ -207,7 +206,7 @@ static td_status augment_begin(tdi_source *source, const tdi_source_run *run, td
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: augmented data serves one td_fit at a time: open and augment it again for another",
                         source->name);
-    td_status status = tdi_source_begin(augment->of->source, run, error);
+    td_status status = tdi_source_begin(tdi_stage_below(&augment->source), run, error);
     augment->training = run->training && status == TD_OK;
     augment->seed = run->seed;
     augment->epoch = run->epoch;
@@ -219,21 +218,9 @@ static td_status augment_begin(tdi_source *source, const tdi_source_run *run, td
 static void augment_end(tdi_source *source)
 {
     augment_source *augment = (augment_source *)source;
-    tdi_source_end(augment->of->source);
+    tdi_source_end(tdi_stage_below(&augment->source));
     augment->training = false;
     atomic_store(&augment->busy, false);
-}
-
-static const tdi_source *augment_beneath(const tdi_source *source, int index)
-{
-    return index == 0 ? ((const augment_source *)source)->of->source : NULL;
-}
-
-static void augment_release(tdi_source *source)
-{
-    augment_source *augment = (augment_source *)source;
-    td_data_release(augment->of);
-    free(augment);
 }
 
 /* ---- making it ---- */
@@ -308,7 +295,7 @@ static td_status find_roles(augment_source *augment, bool *map, tdi_error *error
     return TD_OK;
 }
 
-static void settle(augment_source *augment, bool map)
+static void resolve(augment_source *augment, bool map)
 {
     td_augment_args *args = &augment->args;
     bool crop_alone = args->crop > 0 && args->shift == 0 && args->rotation == 0 && !map;
@@ -323,7 +310,7 @@ static td_status fill(augment_source *augment, tdi_error *error)
     bool map = false;
     TDI_TRY(check_args(&augment->args, error));
     TDI_TRY(find_roles(augment, &map, error));
-    settle(augment, map);
+    resolve(augment, map);
     return TD_OK;
 }
 
@@ -332,17 +319,12 @@ static td_status make_augment(td_data *of, const void *args, tdi_source **source
     augment_source *augment = calloc(1, sizeof *augment);
     if (!augment)
         return tdi_no_memory(error);
-    augment->source = *of->source;
+    tdi_stage_init(&augment->source, of);
     augment->source.gather = augment_gather;
-    augment->source.count = tdi_count_beneath;
     augment->source.begin = augment_begin;
     augment->source.end = augment_end;
-    augment->source.release = augment_release;
-    augment->source.beneath = augment_beneath;
-    augment->source.origin = NULL;
-    augment->source.checksum = NULL;
+    augment->source.release = tdi_stage_release;
     augment->source.drawn = true;
-    augment->of = of;
     augment->args = *(const td_augment_args *)args;
     td_status status = fill(augment, error);
     if (status == TD_OK)

@@ -15,7 +15,6 @@ enum { ABSENT, BEING_KEPT, KEPT };
 
 typedef struct cache_source {
     tdi_sample_reader reader;
-    td_data *of;
     size_t row_bytes[TDI_MAX_COLUMNS];
     char *memory[TDI_MAX_COLUMNS]; /* [samples], as stored; NULL with a file */
     tdi_cache_file *file;
@@ -42,7 +41,7 @@ static td_status keep(cache_source *cache, int column, int64_t row, const void *
 static td_status cache_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
     cache_source *cache = (cache_source *)reader;
-    tdi_source *of = cache->of->source;
+    tdi_source *of = tdi_stage_below(&cache->reader.source);
     atomic_uchar *state = &cache->states[column * reader->source.samples + row];
     unsigned char absent = ABSENT;
     if (atomic_load(state) == KEPT)
@@ -54,21 +53,6 @@ static td_status cache_read(tdi_sample_reader *reader, int column, int64_t row, 
     atomic_store(state, KEPT);
     bool last = atomic_fetch_sub(&cache->left, 1) == 1;
     return last && cache->file ? tdi_cache_file_complete(cache->file, error) : TD_OK;
-}
-
-static td_status cache_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
-{
-    return tdi_source_begin(((cache_source *)source)->of->source, run, error);
-}
-
-static void cache_end(tdi_source *source)
-{
-    tdi_source_end(((cache_source *)source)->of->source);
-}
-
-static const tdi_source *cache_beneath(const tdi_source *source, int index)
-{
-    return index == 0 ? ((const cache_source *)source)->of->source : NULL;
 }
 
 static void free_cache(cache_source *cache)
@@ -83,7 +67,7 @@ static void free_cache(cache_source *cache)
 static void cache_release(tdi_source *source)
 {
     cache_source *cache = (cache_source *)source;
-    td_data_release(cache->of);
+    td_data_release(source->of);
     free_cache(cache);
 }
 
@@ -119,7 +103,7 @@ static void set_columns(cache_source *cache)
     tdi_source *source = &cache->reader.source;
     for (int i = 0; i < source->n_x + source->n_y; i++) {
         tdi_column *column = &source->columns[i];
-        cache->row_bytes[i] = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
+        cache->row_bytes[i] = tdi_column_bytes(column);
         column->scale = tdi_stored_scale(column);
         column->values = NULL;
     }
@@ -127,7 +111,7 @@ static void set_columns(cache_source *cache)
 
 static td_status fill(cache_source *cache, const td_cache_args *args, tdi_error *error)
 {
-    tdi_source *of = cache->of->source;
+    tdi_source *of = tdi_stage_below(&cache->reader.source);
     int64_t states;
     bool complete = false;
     if (args->guard)
@@ -156,16 +140,10 @@ static td_status make_cache(td_data *of, const void *args, tdi_source **source, 
     cache_source *cache = calloc(1, sizeof *cache);
     if (!cache)
         return tdi_no_memory(error);
-    cache->reader.source = *of->source;
+    tdi_stage_init(&cache->reader.source, of);
     cache->reader.source.gather = tdi_sample_reader_gather;
-    cache->reader.source.begin = of->source->begin ? cache_begin : NULL;
-    cache->reader.source.end = of->source->end ? cache_end : NULL;
     cache->reader.source.release = cache_release;
-    cache->reader.source.beneath = cache_beneath;
-    cache->reader.source.origin = NULL;
-    cache->reader.source.checksum = NULL;
     cache->reader.read = cache_read;
-    cache->of = of;
     td_status status = fill(cache, args, error);
     if (status == TD_OK)
         *source = &cache->reader.source;

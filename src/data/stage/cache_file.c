@@ -50,7 +50,7 @@ static td_status probe(tdi_source *of, tdi_text *facts, tdi_error *error)
 {
     for (int column = 0; column < of->n_x + of->n_y; column++) {
         const tdi_column *c = &of->columns[column];
-        size_t size = (size_t)tdi_sample_elements(&c->shape) * td_dtype_size(c->dtype);
+        size_t size = tdi_column_bytes(c);
         void *sample = malloc(size + 1);
         td_status status = sample ? TD_OK : tdi_no_memory(error);
         for (int i = 0; i < PROBES && status == TD_OK; i++) {
@@ -97,7 +97,7 @@ static td_status lay_out(tdi_cache_file *file, const tdi_source *of, tdi_error *
     bool overflow = false;
     for (int i = 0; i < file->columns; i++) {
         int64_t all;
-        file->row_bytes[i] = tdi_sample_elements(&of->columns[i].shape) * (int64_t)td_dtype_size(of->columns[i].dtype);
+        file->row_bytes[i] = (int64_t)tdi_column_bytes(&of->columns[i]);
         file->begin[i] = file->bytes;
         overflow |= __builtin_mul_overflow(file->row_bytes[i], of->samples, &all) ||
                     __builtin_add_overflow(file->bytes, all, &file->bytes);

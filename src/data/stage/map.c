@@ -13,7 +13,6 @@
 
 typedef struct map_source {
     tdi_joint_columns joint;
-    td_data *of;
     td_map_args args;
     bool targets;     /* the function computes targets too; else they pass through */
     atomic_bool busy; /* a random map's run is under way; the members below are the run's */
@@ -31,7 +30,7 @@ static tdi_source *source_of(map_source *map)
 
 static int given_columns(const map_source *map)
 {
-    const tdi_source *of = map->of->source;
+    const tdi_source *of = tdi_stage_below(&map->joint.reader.source);
     return of->n_x + (map->targets ? of->n_y : 0);
 }
 
@@ -46,7 +45,7 @@ typedef struct scratch {
 static td_status make_scratch(const map_source *map, void *const *to, scratch *made, tdi_error *error)
 {
     int64_t elements = 0;
-    const tdi_source *of = map->of->source;
+    const tdi_source *of = tdi_stage_below(&map->joint.reader.source);
     for (int i = 0; i < given_columns(map); i++)
         elements += tdi_sample_elements(&of->columns[i].shape);
     made->given = malloc((size_t)elements * sizeof *made->given + 1);
@@ -76,7 +75,7 @@ static td_status call(map_source *map, int64_t row, const scratch *on, tdi_error
                                   .key = key_of(map, row),
                                   .training = map->training,
                                   .x = on->from,
-                                  .y = map->targets ? on->from + map->of->source->n_x : NULL,
+                                  .y = map->targets ? on->from + tdi_stage_below(&map->joint.reader.source)->n_x : NULL,
                                   .to_x = on->to,
                                   .to_y = map->targets ? on->to + source_of(map)->n_x : NULL};
     td_status status = map->args.function(map->args.user, &sample);
@@ -91,7 +90,7 @@ static td_status call(map_source *map, int64_t row, const scratch *on, tdi_error
 static td_status map_make(tdi_joint_columns *joint, int64_t row, void *const *to, tdi_error *error)
 {
     map_source *map = (map_source *)joint;
-    tdi_source *of = map->of->source;
+    tdi_source *of = tdi_stage_below(&map->joint.reader.source);
     scratch on = {0};
     td_status status = make_scratch(map, to, &on, error);
     for (int i = 0; i < given_columns(map) && status == TD_OK; i++)
@@ -109,7 +108,7 @@ static td_status map_gather(tdi_source *source, int column, const int64_t *rows,
                             tdi_error *error)
 {
     const map_source *map = (const map_source *)source;
-    tdi_source *of = map->of->source;
+    tdi_source *of = tdi_stage_below(&map->joint.reader.source);
     if (column < map->joint.columns)
         return tdi_sample_reader_gather(source, column, rows, count, to, as, error);
     return of->gather(of, of->n_x + column - source->n_x, rows, count, to, as, error);
@@ -126,7 +125,7 @@ static td_status map_begin(tdi_source *source, const tdi_source_run *run, tdi_er
                         "%s: data with a random map serves one pass at a time: open and map it again for another",
                         source->name);
     own.columns = given_columns(map) + (kept > 0 ? kept : 0);
-    td_status status = tdi_source_begin(map->of->source, &own, error);
+    td_status status = tdi_source_begin(tdi_stage_below(&map->joint.reader.source), &own, error);
     if (status != TD_OK) {
         atomic_store(&map->busy, false);
         return status;
@@ -143,7 +142,7 @@ static td_status map_begin(tdi_source *source, const tdi_source_run *run, tdi_er
 static void map_end(tdi_source *source)
 {
     map_source *map = (map_source *)source;
-    tdi_source_end(map->of->source);
+    tdi_source_end(tdi_stage_below(&map->joint.reader.source));
     tdi_joint_end(&map->joint);
     if (map->args.random != TD_YES)
         return;
@@ -151,11 +150,6 @@ static void map_end(tdi_source *source)
     map->seed = 0;
     map->epoch = 0;
     atomic_store(&map->busy, false);
-}
-
-static const tdi_source *map_beneath(const tdi_source *source, int index)
-{
-    return index == 0 ? ((const map_source *)source)->of->source : NULL;
 }
 
 static void free_map(map_source *map)
@@ -167,7 +161,7 @@ static void free_map(map_source *map)
 static void map_release(tdi_source *source)
 {
     map_source *map = (map_source *)source;
-    td_data_release(map->of);
+    td_data_release(source->of);
     if (map->args.release)
         map->args.release(map->args.user);
     free_map(map);
@@ -177,7 +171,7 @@ static void map_release(tdi_source *source)
 
 static td_status add_inputs(map_source *map, tdi_error *error)
 {
-    const tdi_source *of = map->of->source;
+    const tdi_source *of = tdi_stage_below(&map->joint.reader.source);
     TDI_TRY(tdi_joint_add_list(&map->joint, "td_map", false, map->args.x, error));
     for (int i = 0; !map->args.x && i < of->n_x; i++)
         TDI_TRY(tdi_joint_add(&map->joint, "td_map", false, &(td_column){.shape = of->columns[i].shape}, error));
@@ -189,7 +183,7 @@ static td_status add_inputs(map_source *map, tdi_error *error)
 static td_status add_targets(map_source *map, tdi_error *error)
 {
     tdi_source *source = source_of(map);
-    const tdi_source *of = map->of->source;
+    const tdi_source *of = tdi_stage_below(&map->joint.reader.source);
     if (map->targets)
         return tdi_joint_add_list(&map->joint, "td_map", true, map->args.y, error);
     if (source->n_x + of->n_y > TDI_MAX_COLUMNS)
@@ -216,20 +210,15 @@ static td_status make_map(td_data *of, const void *args, tdi_source **source, td
     map_source *map = calloc(1, sizeof *map);
     if (!map)
         return tdi_no_memory(error);
-    map->of = of;
+    tdi_stage_init(source_of(map), of);
     map->args = *(const td_map_args *)args;
     map->targets = map->args.y && of->source->n_y;
-    *source_of(map) = *of->source;
     tdi_joint_init(&map->joint);
     map->joint.make = map_make;
     source_of(map)->gather = map_gather;
     source_of(map)->begin = map_begin;
     source_of(map)->end = map_end;
-    source_of(map)->count = tdi_count_beneath;
     source_of(map)->release = map_release;
-    source_of(map)->beneath = map_beneath;
-    source_of(map)->origin = NULL;
-    source_of(map)->checksum = NULL;
     source_of(map)->drawn |= map->args.random == TD_YES;
     td_status status = fill(map, error);
     if (status == TD_OK)

@@ -90,6 +90,7 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
         return tdi_no_memory(error);
     made->source = *whole;
     made->source.samples = count;
+    made->source.of = NULL;
     made->source.gather = range_gather;
     made->source.begin = whole->begin ? range_begin : NULL;
     made->source.end = whole->end ? range_end : NULL;
@@ -102,7 +103,7 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->first = first;
     for (int i = 0; i < whole->n_x + whole->n_y; i++) {
         tdi_column *column = &made->source.columns[i];
-        size_t bytes = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
+        size_t bytes = tdi_column_bytes(column);
         column->values = column->values ? (const char *)column->values + (size_t)first * bytes : NULL;
     }
     made->order = NULL;

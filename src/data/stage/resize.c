@@ -11,7 +11,6 @@ typedef enum column_role { ROLE_NONE, ROLE_IMAGE, ROLE_MAP } column_role;
 
 typedef struct resize_source {
     tdi_sample_reader reader;
-    td_data *of;
     tdi_resize size; /* its channels are set for each column */
     column_role roles[TDI_MAX_COLUMNS];
 } resize_source;
@@ -34,7 +33,7 @@ static void resize_sample(const resize_source *stage, int column, const void *fr
 static td_status resize_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
     const resize_source *stage = (const resize_source *)reader;
-    tdi_source *of = stage->of->source;
+    tdi_source *of = tdi_stage_below(&stage->reader.source);
     td_dtype dtype = reader->source.columns[column].dtype;
     void *sample = malloc((size_t)tdi_sample_elements(&of->columns[column].shape) * td_dtype_size(dtype) + 1);
     if (!sample)
@@ -52,26 +51,9 @@ static td_status resize_gather(tdi_source *source, int column, const int64_t *ro
                                td_dtype as, tdi_error *error)
 {
     const resize_source *stage = (const resize_source *)source;
-    tdi_source *of = stage->of->source;
+    tdi_source *of = tdi_stage_below(&stage->reader.source);
     return stage->roles[column] == ROLE_NONE ? of->gather(of, column, rows, count, to, as, error)
                                              : tdi_sample_reader_gather(source, column, rows, count, to, as, error);
-}
-
-static td_status resize_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
-{
-    return tdi_source_begin(((resize_source *)source)->of->source, run, error);
-}
-
-static void resize_end(tdi_source *source)
-{
-    tdi_source_end(((resize_source *)source)->of->source);
-}
-
-static void resize_release(tdi_source *source)
-{
-    resize_source *stage = (resize_source *)source;
-    td_data_release(stage->of);
-    free(stage);
 }
 
 /* ---- making it ---- */
@@ -98,7 +80,7 @@ static column_role role_of(const tdi_source *source, int column)
 static void set_column(resize_source *stage, int at)
 {
     tdi_column *column = &stage->reader.source.columns[at];
-    bool drawn = stage->of->source->drawn; /* drawn samples exist as float32 or int32 alone */
+    bool drawn = tdi_stage_below(&stage->reader.source)->drawn; /* drawn samples exist as float32 or int32 alone */
     stage->roles[at] = role_of(&stage->reader.source, at);
     column->shape.dim[0] = stage->size.to.height;
     column->shape.dim[1] = stage->size.to.width;
@@ -131,27 +113,15 @@ static td_status fill(resize_source *stage, const td_resize_args *args, tdi_erro
     return TD_OK;
 }
 
-static const tdi_source *resize_beneath(const tdi_source *source, int index)
-{
-    return index == 0 ? ((const resize_source *)source)->of->source : NULL;
-}
-
 static td_status make_resize(td_data *of, const void *args, tdi_source **source, tdi_error *error)
 {
     resize_source *stage = calloc(1, sizeof *stage);
     if (!stage)
         return tdi_no_memory(error);
-    stage->reader.source = *of->source;
+    tdi_stage_init(&stage->reader.source, of);
     stage->reader.source.gather = resize_gather;
-    stage->reader.source.begin = of->source->begin ? resize_begin : NULL;
-    stage->reader.source.end = of->source->end ? resize_end : NULL;
-    stage->reader.source.count = tdi_count_beneath;
-    stage->reader.source.release = resize_release;
-    stage->reader.source.beneath = resize_beneath;
-    stage->reader.source.origin = NULL;
-    stage->reader.source.checksum = NULL;
+    stage->reader.source.release = tdi_stage_release;
     stage->reader.read = resize_read;
-    stage->of = of;
     td_status status = fill(stage, args, error);
     if (status == TD_OK)
         *source = &stage->reader.source;

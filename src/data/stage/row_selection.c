@@ -171,6 +171,7 @@ static td_status create(td_data *const *of, int count, rows_source **made, tdi_e
     source->beneath = rows_beneath;
     source->origin = rows_origin;
     source->checksum = NULL;
+    source->of = NULL;
     source->count = NULL;
     source->begin = NULL;
     source->end = NULL;

@@ -2,7 +2,10 @@
  *
  * `extra_output` is memory that its producer, another op, takes as one more input and writes beside its own value. Who
  * reads the second value reads `extra_output_of`, a view of that memory which depends on the producer as well, so that
- * it comes after it in every order. Only the fuse pass makes the two. */
+ * it comes after it in every order. The memory has a lifetime like any value, and threads divide it as its producer.
+ *
+ * Only the fuse pass makes the two: a cross-entropy's gradient writes the losses so, and takes the exponentials once.
+ */
 #include "ops/common.h"
 
 static td_status extra_output_infer(tdi_node *node, tdi_error *error)

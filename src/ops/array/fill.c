@@ -1,4 +1,4 @@
-/* fill.c - a value made of one number. */
+/* fill.c - a constant: one number everywhere. */
 #include "ops/common.h"
 
 static td_status fill_infer(tdi_node *node, tdi_error *error)

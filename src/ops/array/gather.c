@@ -1,4 +1,4 @@
-/* gather.c - rows of a table by their numbers, and its adjoint, rows added into a table. */
+/* gather.c - rows of a table, by their numbers; and the adjoint, which adds rows into a table. */
 #include "ops/common.h"
 
 static td_status check_table(const td_shape *table, tdi_error *error)
@@ -48,7 +48,7 @@ static void gather_reference(const tdi_call *call)
                 indices[i] >= 0 && indices[i] < table->dim[0] ? rows[indices[i] * width + j] : (float)NAN;
 }
 
-/* A column of the result is one of the table's; of a table of numbers, it is one of the indices. */
+/* Columns of the result are columns of the table; of a table of single numbers they are columns of the indices. */
 static tdi_split gather_reads(const tdi_node *node, int i, tdi_split split)
 {
     bool indices = i == 1, numbers = node->in[0]->shape.rank == 1;

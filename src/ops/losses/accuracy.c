@@ -59,7 +59,7 @@ static td_status top_k_infer(tdi_node *node, tdi_error *error)
     return node->in[1]->dtype == TD_INT32 ? sparse_infer(node, error) : dense_infer(node, error);
 }
 
-/* Keras: a prediction that is not a number is below all others. */
+/* As in Keras, a prediction that is NaN is below all others. */
 float tdi_is_in_top_k(const tdi_call *call, int64_t position)
 {
     int64_t classes = tdi_last_extent(&call->in[0].shape), above = 0;

@@ -1,4 +1,5 @@
-/* confusion_counts.c - which class was taken for which, and how often. */
+/* confusion_counts.c - a confusion matrix: pairs of actual and predicted classes, and how often each occurs. It is
+ * counted in a mode of its own, so that an ordinary evaluation does not pay for it. */
 #include "ops/common.h"
 
 static const char why_no_gradient[] = "it is a metric";

@@ -1,6 +1,6 @@
-/* ignore_class.c - the weights that leave a class's positions out of a mean, as Keras's ignore_class does
- * (keras/src/losses/loss.py, apply_mask): all / valid for the valid ones, counted over the global batch, 0 for the
- * others. */
+/* ignore_class.c - weights that leave a class's positions out of a mean, as Keras's ignore_class does
+ * (keras/src/losses/loss.py, apply_mask): 0 for ignored positions, all / valid for valid ones, counted over the global
+ * batch. The shards gather their counts before backpropagation. */
 #include "ops/common.h"
 
 static const char why_no_gradient[] = "class numbers are data";
@@ -33,7 +33,7 @@ static td_status weights_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* Of one valid position: all positions of the global batch / those that are valid. */
+/* The weight of a valid position: all positions of the global batch / valid ones. */
 static float valid_weight(const tdi_call *call)
 {
     const float *valid = call->in[1].data;

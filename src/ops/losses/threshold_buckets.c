@@ -1,5 +1,5 @@
-/* threshold_buckets.c - above how many thresholds a prediction is, and sums for each number of them: what
- * keras.metrics' AUC, F1Score, Precision and Recall are made of (keras/src/metrics/metrics_utils.py,
+/* threshold_buckets.c - how many thresholds a prediction is above (its bucket), and sums of targets for each bucket.
+ * The metrics AUC, F1Score, Precision and Recall are computed from these (keras/src/metrics/metrics_utils.py,
  * update_confusion_matrix_variables). */
 #include <math.h>
 
@@ -16,7 +16,7 @@ static td_status buckets_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* Keras lets the first and the last of thresholds from 0 to 1 lie a little outside. */
+/* Keras puts the first and the last of thresholds from 0 to 1 a little outside. */
 static int above_listed(const tdi_buckets_attrs *attrs, float x)
 {
     int count = attrs->ends && x > -1e-7f, inner = attrs->thresholds - (attrs->ends ? 2 : 0);

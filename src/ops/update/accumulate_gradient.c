@@ -1,5 +1,6 @@
-/* accumulate_gradient.c - Keras's gradient_accumulation_steps: all steps but the last of each `steps` add their
- * gradient to the accumulator, and nothing is updated (control->skip); the last gives the mean and clears it. */
+/* accumulate_gradient.c - Keras's gradient_accumulation_steps. Of each `steps` steps all but the last add their
+ * gradient to the accumulator and update nothing (control->skip); the last gives the mean and clears the accumulator.
+ */
 #include "ops/update/optimizer.h"
 
 static td_status accumulate_gradient_infer(tdi_node *node, tdi_error *error)

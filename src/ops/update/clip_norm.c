@@ -1,7 +1,8 @@
 /* clip_norm.c - gradients scaled down to a norm of at most `limit`, as Keras's clipnorm and global_clipnorm.
  *
- * A norm is the root of the sum of what the blocks of TDI_NORM_BLOCK elements of each variable square to: the blocks
- * are the same however many lanes and replicas make them, and with them the bits. */
+ * The squares are added up over fixed blocks of TDI_NORM_BLOCK elements of each variable, then over blocks: so the bits
+ * are the same however many threads and replicas compute them. All updates wait for the end of backpropagation and two
+ * meetings: one when the blocks' sums are there, one when the factors are. */
 #include "ops/update/optimizer.h"
 
 /* ---- squared_norm ---- */
@@ -72,7 +73,12 @@ static td_status clip_factor_infer(tdi_node *node, tdi_error *error)
     return tdi_want_floats(node, error);
 }
 
-/* Of a norm that is not finite Keras makes NaN when it is the global one. */
+static void clip_factor_numbers(const void *attrs, tdi_control *control)
+{
+    control->optimizer.norm = ((const tdi_clip_factor_attrs *)attrs)->limit;
+}
+
+/* As in Keras, a global norm that is not finite gives NaN. */
 static void clip_factor_reference(const tdi_call *call)
 {
     const tdi_clip_factor_attrs *attrs = call->attrs;
@@ -80,8 +86,8 @@ static void clip_factor_reference(const tdi_call *call)
     for (int i = 0; i < call->n_in; i++)
         for (int64_t b = 0; b < tdi_shape_elements(&call->in[i].shape); b++)
             sum += (double)((const float *)call->in[i].data)[b];
-    float norm = sqrtf((float)sum);
-    float factor = attrs->limit / (norm > attrs->limit ? norm : attrs->limit);
+    float norm = sqrtf((float)sum), limit = tdi_optimizer_of(call)->norm;
+    float factor = limit / (norm > limit ? norm : limit);
     *(float *)call->out.data = attrs->global ? factor + (norm - norm) : factor;
 }
 
@@ -98,6 +104,7 @@ const tdi_op tdi_op_clip_factor = {.name = "clip_factor",
                                    .infer = clip_factor_infer,
                                    .no_gradient = "it is part of an update",
                                    .reference = clip_factor_reference,
+                                   .numbers = clip_factor_numbers,
                                    .flops = tdi_flops_none,
                                    .describe = clip_factor_describe,
                                    .read_by_all = true};

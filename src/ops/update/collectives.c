@@ -1,4 +1,4 @@
-/* collectives.c - what parts of a batch tell each other: all_gather, and the reduction of gradients. */
+/* collectives.c - what shards exchange: all_gather, and the reduction of gradients. */
 #include "ops/common.h"
 
 /* ---- all_gather ---- */
@@ -16,7 +16,7 @@ static td_status all_gather_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* Parts that share memory wrote their values in place already. */
+/* Shards that share memory have written their values in place already. */
 static void all_gather_reference(const tdi_call *call)
 {
     size_t bytes = (size_t)tdi_shape_elements(&call->in[0].shape) * td_dtype_size(call->out.dtype);
@@ -77,7 +77,8 @@ static double reduce_scatter_flops(const tdi_call *call)
     return (double)others * (double)tdi_shape_elements(&call->out.shape);
 }
 
-const tdi_op tdi_op_reduce_scatter = {.name = "reduce_scatter",
+const tdi_op tdi_op_reduce_scatter = {.reduces = true,
+                                      .name = "reduce_scatter",
                                       .min_in = 1,
                                       .max_in = 1,
                                       .infer = reduce_scatter_infer,

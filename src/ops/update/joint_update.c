@@ -1,6 +1,9 @@
-/* joint_update.c - an optimizer's step that the parts of a batch make together, where the gradient is a product over
- * the batch, a' . b: of few rows it is much less to leave a and b to the update than a gradient as large as the weight,
- * and the update makes the rows of the gradient that it needs, from what all parts have left. Made by the fuse pass. */
+/* joint_update.c - an optimizer's step of several shards whose gradient is a product over the batch, a' . b.
+ *
+ * Where a shard has few rows, a and b are much smaller than a gradient as large as the weight, which would go from core
+ * to core. So each shard leaves its factors (leave_gradient), and the update computes the rows of the gradient that its
+ * replica updates, shard by shard, and adds them up in the tree of reduce_scatter: the bits are the same. Only the fuse
+ * pass makes the two ops. */
 #include "ops/update/optimizer.h"
 
 /* ---- leave_gradient ---- */
@@ -13,7 +16,8 @@ static td_status leave_gradient_infer(tdi_node *node, tdi_error *error)
     return tdi_op_matmul.infer(node, error);
 }
 
-/* Of so many rows of a and b. A large product is left as one: whoever makes it, its sums are made in one order. */
+/* Are a and b, of so many rows, left? A large product is left as a product: its sums are then added up in one order,
+ * whichever kernel computes it. */
 static bool are_few(const td_shape *gradient, int64_t depth)
 {
     int64_t rows = gradient->dim[0], columns = gradient->dim[1];
@@ -41,13 +45,13 @@ static void leave_gradient_reference(const tdi_call *call)
     (tdi_leaves_factors(call) ? tdi_leave_factors : tdi_op_matmul.reference)(call);
 }
 
-/* The part's share of the product, whoever makes it. */
+/* The operations of the shard's share of the product, whichever op computes it. */
 static double leave_gradient_flops(const tdi_call *call)
 {
     return 2.0 * (double)tdi_outer_extent(&call->in[0].shape) * (double)tdi_shape_elements(&call->out.shape);
 }
 
-/* Of factors any element may become any other's. */
+/* Any element of the factors may go into any element of the gradient. */
 static tdi_split leave_gradient_reads(const tdi_node *node, int i, tdi_split split)
 {
     (void)node, (void)i, (void)split;
@@ -126,6 +130,12 @@ static void joint_update_reference(const tdi_call *call)
         }
 }
 
+static void joint_update_numbers(const void *attributes, tdi_control *control)
+{
+    const tdi_joint_update_attrs *attrs = attributes;
+    attrs->of.update->numbers(&attrs->of.optimizer, control);
+}
+
 static double joint_update_flops(const tdi_call *call)
 {
     return 11.0 * (double)tdi_shape_elements(&call->out.shape);
@@ -142,13 +152,15 @@ static void joint_update_describe(const tdi_node *node, char *text, size_t size)
     snprintf(text, size, "%s of what the parts left", ((const tdi_joint_update_attrs *)node->attrs)->of.update->name);
 }
 
-const tdi_op tdi_op_joint_update = {.name = "joint_update",
+const tdi_op tdi_op_joint_update = {.reduces = true,
+                                    .name = "joint_update",
                                     .min_in = 2,
                                     .max_in = 5,
                                     .attrs_size = sizeof(tdi_joint_update_attrs),
                                     .infer = joint_update_infer,
                                     .no_gradient = "it is an update",
                                     .reference = joint_update_reference,
+                                    .numbers = joint_update_numbers,
                                     .flops = joint_update_flops,
                                     .reads = joint_update_reads,
                                     .in_place = 1,

@@ -1,5 +1,5 @@
-/* matmul_update.c - an optimizer's step whose gradient is a product, a' . b: the gradient is consumed as it is made and
- * never stored. Made by the fuse pass. */
+/* matmul_update.c - an optimizer's step whose gradient is a product, a' . b: the gradient is consumed as it is
+ * computed, and never stored. Only the fuse pass makes it. */
 #include "ops/update/optimizer.h"
 
 static const td_shape *shape_of(const tdi_node *node, int i)
@@ -52,6 +52,12 @@ static void matmul_update_reference(const tdi_call *call)
         }
 }
 
+static void matmul_update_numbers(const void *attributes, tdi_control *control)
+{
+    const tdi_matmul_update_attrs *attrs = attributes;
+    attrs->update->numbers(&attrs->optimizer, control);
+}
+
 static double matmul_update_flops(const tdi_call *call)
 {
     return (2.0 * (double)tdi_outer_extent(&call->in[1].shape) + 11.0) * (double)tdi_shape_elements(&call->out.shape);
@@ -79,6 +85,7 @@ const tdi_op tdi_op_matmul_update = {.name = "matmul_update",
                                      .infer = matmul_update_infer,
                                      .no_gradient = "it is an update",
                                      .reference = matmul_update_reference,
+                                     .numbers = matmul_update_numbers,
                                      .flops = matmul_update_flops,
                                      .reads = matmul_update_reads,
                                      .in_place = 1,

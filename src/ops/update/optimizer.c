@@ -1,4 +1,4 @@
-/* optimizer.c - what the optimizers share: the update of one variable, and what its gradient goes through, as nodes. */
+/* optimizer.c - what the optimizers share: the nodes of a variable's update, and of its gradient's way there. */
 #include "ops/update/optimizer.h"
 
 enum { MAX_SLOTS = 3 };
@@ -11,6 +11,31 @@ td_status tdi_optimizer_infer(tdi_node *node, tdi_error *error)
     for (int i = 1; i < node->n_in; i++)
         TDI_TRY(tdi_want_shape(node, i, &node->shape, error));
     return TD_OK;
+}
+
+/* The velocity has the learning rate inside: when the rate changes, Goyal et al. (1706.02677) correct it once. */
+static float kept_momentum(const tdi_optimizer_attrs *attrs, const tdi_control *control)
+{
+    float before = control->rate_before;
+    return before > 0.0f ? attrs->momentum * (control->learning_rate / before) : attrs->momentum;
+}
+
+void tdi_update_numbers(const tdi_optimizer_attrs *attrs, tdi_control *control)
+{
+    tdi_optimizer_numbers *numbers = &control->optimizer;
+    numbers->rate = control->learning_rate;
+    numbers->momentum = attrs->momentum;
+    numbers->kept = kept_momentum(attrs, control);
+    numbers->decay = attrs->weight_decay * control->learning_rate;
+    numbers->clip = attrs->clipvalue > 0.0f ? attrs->clipvalue : INFINITY;
+}
+
+void tdi_control_reckon(tdi_control *control, const tdi_graph *graph)
+{
+    control->inverse_rows = tdi_inverse_rows(control->rows);
+    for (int i = 0; i < graph->nodes.count; i++)
+        if (graph->nodes.at[i]->op->numbers)
+            graph->nodes.at[i]->op->numbers(graph->nodes.at[i]->attrs, control);
 }
 
 tdi_node *tdi_reduced_gradient(tdi_node *node, tdi_variable *variable)

@@ -1,10 +1,12 @@
-/* regularize.c - l1 * sum|w| + l2 * sum w^2 as numbers for the log, and its gradient, added once to the reduced
- * gradient by the owner of the range: not through the loss, where every part would add it. At w = 0 the slope of |w| is
- * taken to be +1, as Keras's JAX backend does (its others take 0): fresh biases stand there.
+/* regularize.c - the penalty l1 * sum|w| + l2 * sum w^2, for the log, and its gradient.
  *
- * The penalty is wanted once, not once per part: so each row of the global batch adds up a stretch of the weight of its
- * own, times the number of rows. The mean over the rows, which the log takes, is the penalty; parts and lanes share the
- * work as they share the rows, parts wait for nobody, and the numbers are the same however many they are. */
+ * The gradient is added to the reduced gradient, in the update phase, by the replica that owns the range. It does not
+ * go through the loss, where every shard would add it. At w = 0, where fresh biases stand, the slope of |w| is +1, as
+ * in Keras's JAX backend (its other backends take 0).
+ *
+ * The log wants the penalty once, not once per shard. So each row of the global batch adds up a stretch of the weight
+ * of its own, times the number of rows, and the mean over the rows is the penalty. Shards and threads share the work as
+ * they share the rows, no shard waits, and the numbers are the same however many shards there are. */
 #include "ops/common.h"
 
 static td_status regularization_infer(tdi_node *node, tdi_error *error)

@@ -1,18 +1,24 @@
-/* batch_interleaved.c - one layout through a chain: where values of few channels have their samples side by side, one
- * in each lane of a vector, so that vectors are full whatever the channels.
+/* batch_interleaved.c - which values are batch-interleaved.
  *
- * Kernels turn what they read and write where a chain begins and ends: no node does nothing else. So a value is laid
- * out that way when the kernel that makes it and all that read it can have it so. */
+ * A convolution of few channels leaves most of a vector empty when its lanes are channels. When they are samples, one
+ * in each, vectors are full whatever the channels.
+ *
+ * So a value has its samples side by side where the kernel that makes it and all that read it can have it so. Regions
+ * of such values grow from the kernels that prefer the layout. The kernels at a region's edges turn what they read and
+ * write on the way: no node does nothing else.
+ *
+ * One thread makes all of a batch-interleaved value, so that only plans of one working thread have any. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan/threads/batch_interleaved.h"
 
 typedef struct layout {
     const tdi_graph *graph;
     const tdi_schedule *schedule;
-    tdi_batch_interleaving *role; /* by id: what its kernel can do */
-    bool *inside;                 /* by id: part of a chain */
-    bool *interleaved;            /* by id: its value may be */
+    tdi_batch_interleaving *role; /* by id: what the node's kernel can do */
+    bool *inside;                 /* by id: the node belongs to a region */
+    bool *interleaved;            /* by id: the node's value may be batch-interleaved */
 } layout;
 
 static bool has_layout(const tdi_node *node)
@@ -21,11 +27,17 @@ static bool has_layout(const tdi_node *node)
            node->shape.dim[0] == TDI_BATCH && !node->op->view;
 }
 
-/* A value of two kernels that can both have it so, and of none that cannot. */
+/* Values that are read, and that their maker and all their readers can have interleaved. */
 static void find_values(layout *l)
 {
-    for (int i = 0; i < l->graph->nodes.count; i++)
-        l->interleaved[i] = l->role[i] != TDI_NO_INTERLEAVING && has_layout(l->graph->nodes.at[i]);
+    memset(l->interleaved, 0, (size_t)l->graph->nodes.count * sizeof *l->interleaved);
+    for (int s = 0; s < l->schedule->count; s++) {
+        const tdi_node *reader = l->schedule->at[s].node;
+        for (int i = 0; reader && i < reader->n_in; i++)
+            if (reader->in[i])
+                l->interleaved[reader->in[i]->id] =
+                    l->role[reader->in[i]->id] != TDI_NO_INTERLEAVING && has_layout(reader->in[i]);
+    }
     for (int s = 0; s < l->schedule->count; s++) {
         const tdi_node *reader = l->schedule->at[s].node;
         for (int i = 0; reader && i < reader->n_in; i++)
@@ -34,41 +46,29 @@ static void find_values(layout *l)
     }
 }
 
-/* Both ends of a value that may be batch-interleaved are inside when one is; true when that was news. */
+/* Takes both ends of a value that may be interleaved into a region when one of them is in it. True: one was new. */
 static bool join(const layout *l, const tdi_node *reader)
 {
-    bool news = false;
+    bool grown = false;
     for (int i = 0; i < reader->n_in; i++) {
         const tdi_node *from = reader->in[i];
         if (!from || !l->interleaved[from->id] || l->inside[from->id] == l->inside[reader->id])
             continue;
         l->inside[from->id] = l->inside[reader->id] = true;
-        news = true;
+        grown = true;
     }
-    return news;
+    return grown;
 }
 
-static void grow_chains(const layout *l)
+static void grow_regions(const layout *l)
 {
-    bool news = true;
-    while (news) {
-        news = false;
+    bool grown = true;
+    while (grown) {
+        grown = false;
         for (int s = 0; s < l->schedule->count; s++)
             if (l->schedule->at[s].node)
-                news = join(l, l->schedule->at[s].node) || news;
+                grown = join(l, l->schedule->at[s].node) || grown;
     }
-}
-
-/* Nobody reads it: then it is no chain's. */
-static bool is_read(const layout *l, const tdi_node *node)
-{
-    for (int s = 0; s < l->schedule->count; s++) {
-        const tdi_node *reader = l->schedule->at[s].node;
-        for (int i = 0; reader && i < reader->n_in; i++)
-            if (reader->in[i] == node)
-                return true;
-    }
-    return false;
 }
 
 static void choose(layout *l, tdi_batch_interleaving (*takes)(void *context, const tdi_node *node), void *context)
@@ -81,9 +81,9 @@ static void choose(layout *l, tdi_batch_interleaving (*takes)(void *context, con
         l->inside[node->id] = l->role[node->id] == TDI_PREFERS_INTERLEAVING;
     }
     find_values(l);
-    grow_chains(l);
+    grow_regions(l);
     for (int i = 0; i < l->graph->nodes.count; i++)
-        l->interleaved[i] = l->interleaved[i] && l->inside[i] && is_read(l, l->graph->nodes.at[i]);
+        l->interleaved[i] = l->interleaved[i] && l->inside[i];
 }
 
 td_status tdi_layout_choose(const tdi_graph *graph, const tdi_schedule *schedule,

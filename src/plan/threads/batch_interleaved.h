@@ -1,13 +1,12 @@
-/* batch_interleaved.h - which values have their samples side by side in vector lanes. */
+/* batch_interleaved.h - which values are batch-interleaved (tdi_value). */
 #ifndef TDI_PLAN_THREADS_BATCH_INTERLEAVED_H
 #define TDI_PLAN_THREADS_BATCH_INTERLEAVED_H
 
 #include "device/kernel.h"
 #include "passes/passes.h"
 
-/* Which values, by node id, are batch-interleaved (tdi_value): those between kernels that take them so, in chains
- * that a leader is part of. takes(context, node) is the best that a kernel says of the node, every value of it row
- * after row. */
+/* Sets interleaved[id] of each node whose value is to be batch-interleaved, false of all others. takes(context, node)
+ * is the best that a kernel says of the node while all its values are row after row. */
 td_status tdi_layout_choose(const tdi_graph *graph, const tdi_schedule *schedule,
                             tdi_batch_interleaving (*takes)(void *context, const tdi_node *node), void *context,
                             bool *interleaved, tdi_error *error);

@@ -1,29 +1,37 @@
-/* place.c - how, and how many of, the lanes of a replica share each op. */
+/* place.c - how, and how many of, the threads of a worker share each op.
+ *
+ * A thread that reads what it wrote needs no meeting and finds it in its cache. So an op is divided as its input is,
+ * where it can be; an op whose share rule (tdi_op) begins a division of its own is divided by that rule, among as many
+ * threads as make it soonest by the prices of price.c.
+ *
+ * Weights are what the rules are about. A thread that updates rows of a weight owns them: they stay in its cache until
+ * the next step, whose product then reads no other rows. Products are divided by depth for that, where it pays. */
 #include <math.h>
 
+#include "graph/def_use.h"
 #include "ops/ops.h"
 #include "plan/threads/place.h"
 
-/* Rows of which products make a block: an update of fewer is shared by columns. */
+/* A product's update is blocked by so many rows: with fewer a thread, it is shared by columns. */
 enum { MIN_BLOCK_ROWS = 8 };
 
-/* Below these a lane's share is too small to be worth another core's reading of it. */
+/* A share below these is too small to be worth another core's reading of it. */
 enum { MIN_COLUMNS = 32, MIN_ELEMENTS = 1024 };
 
-/* Smaller weights come from another core's cache quickly. */
+/* Elements. A smaller weight comes from another core's cache quickly. */
 enum { MIN_OWNED = 16 * 1024 };
 
 enum { LINE = 16 /* floats */ };
 
-/* From this extent per lane on, a cut on a cache line costs the balance little. Rows, columns and depth are cut alike:
- * what a lane has made as columns it reads, without a meeting, as depth. */
+/* From this extent a thread on, a cut on a cache line costs the balance little. Rows, columns and depth are cut alike,
+ * so that a thread reads as depth, without a meeting, what it wrote as columns. */
 enum { MIN_FOR_LINES = 128 };
 
-/* An update of shorter stretches than a page is slow where there are many: a core's prefetcher takes the other core's
+/* Stretches shorter than a page are slow to update where there are many: a core's prefetcher takes the other core's
  * lines away. */
 enum { SHORT_STRETCH = 1024 /* floats */, MANY_ELEMENTS = 64 * 1024 };
 
-/* From so many rows a lane on, products are worth more than reading weights once. */
+/* From so many rows a thread on, a recurrence spends more time on products than on reading weights once. */
 enum { MIN_STEP_ROWS = 4 };
 
 int64_t tdi_split_extent(tdi_split split, const td_shape *shape)
@@ -42,7 +50,7 @@ int64_t tdi_split_extent(tdi_split split, const td_shape *shape)
     return 1;
 }
 
-/* Whole lines, or halves of them where that is what makes shares equal. */
+/* Shares are whole cache lines, or halves of them where those make shares equal. */
 static int64_t unit_of(tdi_split split, int64_t extent, int lanes)
 {
     if (split == TDI_FLAT)
@@ -65,36 +73,42 @@ void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *be
     *end = last < extent ? last : extent;
 }
 
-/* ---- by a number of lanes ---- */
+/* ---- which split, for a number of threads ---- */
 
 static bool can(const tdi_node *node, unsigned splits, tdi_split split)
 {
     return node->op->reads && (splits & 1u << split);
 }
 
-/* Is it what the weight's gradient is made by, a product of this step, which lanes share by rows? */
+/* Does it compute a weight's gradient as a product, whose rows its threads own from then on? */
 static bool makes_gradient(const tdi_node *node)
 {
-    bool gradient = node->home == TDI_HOME_GRADIENT && node->op == &tdi_op_matmul;
-    return gradient || node->op == &tdi_op_matmul_update;
+    bool gradient = node->home == TDI_HOME_GRADIENT && node->op->share == TDI_SHARE_PRODUCT;
+    return gradient || node->op->share == TDI_SHARE_PRODUCT_UPDATE;
+}
+
+/* Does it multiply with a weight as it is kept? */
+static bool multiplies_weight(const tdi_node *node)
+{
+    return node->op->share == TDI_SHARE_PRODUCT && node->in[1]->op == &tdi_op_parameter;
 }
 
 static bool owned_by_rows(const tdi_node *weight)
 {
-    const tdi_graph *graph = weight->graph;
-    for (int i = weight->id + 1; i < graph->nodes.count && graph->parts == 1; i++)
-        if (makes_gradient(graph->nodes.at[i]) && graph->nodes.at[i]->variable == weight->variable)
+    tdi_node_list nodes = tdi_nodes_of_variable(weight->graph->def_use, weight->variable);
+    for (int i = 0; i < nodes.count && weight->graph->parts == 1; i++)
+        if (nodes.at[i]->id > weight->id && makes_gradient(nodes.at[i]))
             return true;
     return false;
 }
 
-/* Each lane then reads no rows of the weights but its own, which are in its cache since it updated them; the price is
- * the lanes' sums, which all read: more than it saves when there are many rows or lanes. */
+/* By depth each thread reads only the rows of the weight that it owns. The price is the threads' sums, which all read:
+ * more than it saves when there are many rows or threads. */
 static bool by_depth(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     const tdi_matmul_attrs *attrs = node->attrs;
     const tdi_node *weight = node->in[1];
-    if (weight->op != &tdi_op_parameter || tdi_shape_elements(&weight->shape) < MIN_OWNED)
+    if (!multiplies_weight(node) || tdi_shape_elements(&weight->shape) < MIN_OWNED)
         return false;
     if (!can(node, p->splits, TDI_DEPTH) || attrs->transpose_a || attrs->transpose_b || weight->shape.rank != 2)
         return false;
@@ -116,10 +130,10 @@ static tdi_split by_columns_or_rows(const tdi_node *node, const tdi_placing *p, 
     return can(node, p->splits, TDI_COLUMNS) && enough ? TDI_COLUMNS : by_rows(node, p, lanes);
 }
 
-/* A weight's gradient (a transposed) by rows: the update then writes whole stretches of memory, where by columns each
- * row's stretch is so short that a core's prefetcher takes the other core's lines away (2.5 times slower). Products
- * with weights that are so owned by depth; others by columns. */
-static tdi_split split_matmul(const tdi_node *node, const tdi_placing *p, int lanes)
+/* A weight's gradient (a transposed) goes by rows: its update then writes whole stretches of memory, where by columns
+ * it would be 2.5 times slower (SHORT_STRETCH). A product with a weight that is so owned goes by depth, any other by
+ * columns. */
+static tdi_split split_product(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     int64_t rows = tdi_split_extent(TDI_ROWS, &p->call->out.shape);
     bool gradient = ((const tdi_matmul_attrs *)node->attrs)->transpose_a && rows >= (int64_t)MIN_COLUMNS * lanes;
@@ -128,23 +142,22 @@ static tdi_split split_matmul(const tdi_node *node, const tdi_placing *p, int la
     return by_depth(node, p, lanes) ? TDI_DEPTH : by_columns_or_rows(node, p, lanes);
 }
 
-static tdi_split split_update(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split split_product_update(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     bool few = tdi_split_extent(TDI_ROWS, &p->call->out.shape) < (int64_t)MIN_BLOCK_ROWS * lanes;
     return (few ? by_columns_or_rows : by_rows)(node, p, lanes);
 }
 
-/* Nobody has to be waited for then, however small the work. */
+/* Nobody has to be waited for then, however small the work is. */
 static bool starts_from_constants(const tdi_node *node)
 {
     for (int i = 0; i < node->n_in; i++)
-        if (node->in[i] && node->in[i]->op != &tdi_op_fill)
+        if (node->in[i] && !node->in[i]->op->constant)
             return false;
     return node->n_in > 0;
 }
 
-/* The steps of an LSTM: with few rows a lane spends its time on reading weights, of which by units each reads its own.
- */
+/* With few rows a thread would spend its time on reading all recurrent weights. By columns (units) it reads its own. */
 static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     const td_shape *out = &p->call->out.shape;
@@ -154,64 +167,54 @@ static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int lan
     return by_rows(node, p, lanes);
 }
 
-/* Of what is scattered some rows may be met far more often than others: one lane may have to add nearly all of it,
- * which costs the balance little where its own rows are more to clear, and later to update. */
+/* Some rows of the result may be met far more often than others, so that one thread adds nearly all. This costs the
+ * balance little where a thread's rows are more to clear, and later to update. */
 static tdi_split split_scatter(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     bool sparse = tdi_shape_elements(&p->call->in[1].shape) * lanes <= tdi_shape_elements(&p->call->out.shape);
     return (sparse ? by_rows : by_columns_or_rows)(node, p, lanes);
 }
 
+/* A convolution's filter is updated as a flat run of elements. Its gradient may be shared by columns, but as shares of
+ * an update they would be the short stretches that split_product avoids. */
 static bool updates_filter(const tdi_node *node)
 {
     return node->home == TDI_HOME_VARIABLE && node->shape.rank > 2;
 }
 
-/* The gradient may be shared by columns: as an update's share they would be the short stretches that split_matmul
- * avoids. */
-static tdi_split split_filter_update(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split split_filter_update(const tdi_node *node, const tdi_placing *p)
 {
-    (void)lanes;
     bool enough = tdi_shape_elements(&p->call->out.shape) >= MIN_ELEMENTS;
     return can(node, p->splits, TDI_FLAT) && enough ? TDI_FLAT : TDI_WHOLE;
 }
 
-static tdi_split split_other(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split split_as_input(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     const td_shape *out = &p->call->out.shape;
     int64_t elements = tdi_shape_elements(out);
     if (by_rows(node, p, lanes) == TDI_ROWS && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
         return TDI_ROWS;
     bool wide = tdi_split_extent(TDI_COLUMNS, out) >= (int64_t)16 * lanes;
-    bool of_many = node->op == &tdi_op_reduce && p->placement_of(p->context, node->in[0]).split != TDI_WHOLE;
+    bool of_many = node->op->share == TDI_SHARE_SUMS && p->placement_of(p->context, node->in[0]).split != TDI_WHOLE;
     return can(node, p->splits, TDI_COLUMNS) && wide && (elements >= MIN_ELEMENTS || of_many) ? TDI_COLUMNS : TDI_WHOLE;
 }
 
-typedef tdi_split split_rule(const tdi_node *node, const tdi_placing *p, int lanes);
-
-/* Ops that are shared for their own sake, not as what they read; NULL: another. Norms and penalties are few numbers of
- * many. */
-static split_rule *rule_of(const tdi_node *node)
-{
-    const tdi_op *op = node->op;
-    return updates_filter(node)                            ? split_filter_update
-           : op == &tdi_op_matmul                          ? split_matmul
-           : op == &tdi_op_lstm || op == &tdi_op_lstm_grad ? split_steps
-           : op == &tdi_op_squared_norm                    ? by_rows
-           : op == &tdi_op_regularization                  ? by_rows
-           : op == &tdi_op_scatter_add                     ? split_scatter
-           : op == &tdi_op_matmul_update                   ? split_update
-                                                           : NULL;
-}
-
-/* How so many lanes would share it. */
 static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    split_rule *rule = rule_of(node);
-    return (rule ? rule : split_other)(node, p, lanes);
+    static tdi_split (*const rules[TDI_SHARE_RULES])(const tdi_node *node, const tdi_placing *p, int lanes) = {
+        [TDI_SHARE_AS_INPUT] = split_as_input, [TDI_SHARE_SUMS] = split_as_input,
+        [TDI_SHARE_PRODUCT] = split_product,   [TDI_SHARE_PRODUCT_UPDATE] = split_product_update,
+        [TDI_SHARE_STEPS] = split_steps,       [TDI_SHARE_ROWS] = by_rows,
+        [TDI_SHARE_SCATTER] = split_scatter};
+    return updates_filter(node) ? split_filter_update(node, p) : rules[node->op->share](node, p, lanes);
 }
 
-/* ---- how many lanes ---- */
+/* ---- how many threads ---- */
+
+static bool begins_division(const tdi_node *node)
+{
+    return updates_filter(node) || (node->op->share != TDI_SHARE_AS_INPUT && node->op->share != TDI_SHARE_SUMS);
+}
 
 static bool updates_short_stretches(const tdi_node *node, tdi_placement like)
 {
@@ -220,10 +223,10 @@ static bool updates_short_stretches(const tdi_node *node, tdi_placement like)
            tdi_shape_elements(&node->shape) >= MANY_ELEMENTS;
 }
 
-/* As another value is shared, so that a lane goes on with what it has made. */
-static bool follows(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
+/* Divides a node as the first input that allows it, so that a thread goes on with what it has computed. */
+static bool place_as_input(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
 {
-    if (rule_of(node))
+    if (begins_division(node))
         return false;
     for (int i = 0; i < node->n_in; i++) {
         tdi_placement like = node->in[i] ? p->placement_of(p->context, node->in[i]) : (tdi_placement){0};
@@ -236,25 +239,19 @@ static bool follows(const tdi_node *node, const tdi_placing *p, tdi_placement *p
     return false;
 }
 
-/* What the first reader of a value reads beside it, of what was made before. */
+/* The first of the values computed before the node that the node's first reader reads too. */
 static const tdi_node *read_beside(const tdi_node *node)
 {
-    for (int i = node->id + 1; i < node->graph->nodes.count; i++) {
-        const tdi_node *reader = node->graph->nodes.at[i], *other = NULL;
-        bool reads = false;
-        for (int j = 0; j < reader->n_in; j++) {
-            reads = reads || reader->in[j] == node;
-            if (!other && reader->in[j] && reader->in[j]->id < node->id)
-                other = reader->in[j];
-        }
-        if (reads)
-            return other;
-    }
+    tdi_uses uses = tdi_uses_of(node->graph->def_use, node);
+    const tdi_node *reader = uses.count ? uses.at[0].reader : NULL;
+    for (int i = 0; reader && i < reader->n_in; i++)
+        if (reader->in[i] && reader->in[i]->id < node->id)
+            return reader->in[i];
     return NULL;
 }
 
-/* So that the lanes need not meet before its reader. */
-static bool goes_with_reader(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
+/* Divides what is made of constants as the value beside it, so that threads need not meet before its reader. */
+static bool place_as_reader(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
 {
     const tdi_node *other = p->lanes > 2 && starts_from_constants(node) ? read_beside(node) : NULL;
     tdi_placement like = other ? p->placement_of(p->context, other) : (tdi_placement){0};
@@ -265,32 +262,37 @@ static bool goes_with_reader(const tdi_node *node, const tdi_placing *p, tdi_pla
     return other && fits;
 }
 
-/* A product whose lanes read, each, rows of the weight: so many of them; else 0. */
-static int readers_by_rows(const tdi_node *node, const tdi_placing *p, const tdi_variable *variable)
+/* How many threads of a product read, each, its own rows of the weight; 0: they read all of it. */
+static int readers_by_rows(const tdi_node *product, const tdi_placing *p)
 {
-    if (node->op != &tdi_op_matmul || node->in[1]->op != &tdi_op_parameter || node->in[1]->variable != variable)
-        return 0;
-    tdi_placement placed = p->placement_of(p->context, node);
+    tdi_placement placed = p->placement_of(p->context, product);
     if (placed.depth)
         return placed.depth;
-    return placed.split != TDI_WHOLE && node->op->reads(node, 1, placed.split) == TDI_ROWS ? placed.lanes : 0;
+    return placed.split != TDI_WHOLE && product->op->reads(product, 1, placed.split) == TDI_ROWS ? placed.lanes : 0;
 }
 
-/* The lanes that own rows of the weight which a product reads or makes the gradient of: those of the first product with
- * it that reads it so. 0: there is none. */
+/* How many threads own rows of the weight that a product reads or computes the gradient of: those of the first product
+ * before it that reads the weight by rows. 0: there is none. */
 static int owners_of(const tdi_node *node, const tdi_placing *p)
 {
-    bool reads = node->op == &tdi_op_matmul && node->in[1]->op == &tdi_op_parameter;
-    const tdi_variable *variable = reads ? node->in[1]->variable : makes_gradient(node) ? node->variable : NULL;
+    const tdi_variable *variable = multiplies_weight(node) ? node->in[1]->variable
+                                   : makes_gradient(node)  ? node->variable
+                                                           : NULL;
+    const tdi_def_use *def_use = node->graph->def_use;
+    tdi_node_list nodes = variable ? tdi_nodes_of_variable(def_use, variable) : (tdi_node_list){0};
     int owners = 0;
-    for (int i = 0; i < node->id && variable && !owners; i++)
-        owners = readers_by_rows(node->graph->nodes.at[i], p, variable);
+    for (int i = 0; i < nodes.count; i++) {
+        tdi_uses uses = tdi_uses_of(def_use, nodes.at[i]);
+        for (int j = 0; j < uses.count && uses.at[j].reader->id < node->id && !owners; j++)
+            if (multiplies_weight(uses.at[j].reader) && uses.at[j].input == 1)
+                owners = readers_by_rows(uses.at[j].reader, p);
+    }
     return owners;
 }
 
-/* All lanes that divide a product by depth read sums, by columns or rows. Fewer lanes' columns are fine too: the next
- * product reads them as depth. */
-static tdi_placement place_ending(const tdi_placing *p, int lanes)
+/* All threads that divide a product by depth read sums, by columns or rows. Fewer threads than those may complete the
+ * sums: the next product reads their columns as depth. */
+static tdi_placement place_completion(const tdi_placing *p, int lanes)
 {
     const td_shape *out = &p->call->out.shape;
     int64_t columns = p->splits & TDI_CAN_COLUMNS ? tdi_split_extent(TDI_COLUMNS, out) / MIN_COLUMNS : 0;
@@ -305,7 +307,7 @@ static tdi_placement place_ending(const tdi_placing *p, int lanes)
 tdi_placement tdi_place(const tdi_node *node, const tdi_placing *p)
 {
     tdi_placement placement = {TDI_WHOLE, 1, 0};
-    if (p->lanes == 1 || follows(node, p, &placement) || goes_with_reader(node, p, &placement))
+    if (p->lanes == 1 || place_as_input(node, p, &placement) || place_as_reader(node, p, &placement))
         return placement;
     int owners = owners_of(node, p);
     double least = p->lanes > 2 ? tdi_price(node, p, TDI_WHOLE, 1, owners) : INFINITY;
@@ -314,7 +316,7 @@ tdi_placement tdi_place(const tdi_node *node, const tdi_placing *p)
         double price = split == TDI_WHOLE ? INFINITY : tdi_price(node, p, split, lanes, owners);
         if (price < least) {
             least = price;
-            placement = split == TDI_DEPTH ? place_ending(p, lanes) : (tdi_placement){split, lanes, 0};
+            placement = split == TDI_DEPTH ? place_completion(p, lanes) : (tdi_placement){split, lanes, 0};
         }
     }
     return placement;

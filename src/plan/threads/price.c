@@ -1,27 +1,31 @@
-/* price.c - what it costs that lanes share an op: what sets the number of lanes that each op deserves.
+/* price.c - how long an op takes when so many threads share it: it sets the number of threads that each op deserves.
  *
- * The prices are rough, and meant to be: between as many lanes as could and a few less there is little to choose, but
- * an op that is too small for sixteen may be worth four. Those of cores that wait for each other were measured with two
- * cores, the only ones there were: that each further one costs as much again is a guess. */
+ * A price adds up the largest share's operations and bytes, the bytes that other cores have written, a hand-over for
+ * each thread, and a meeting if the op is shared otherwise than what it reads. Weights whose rows threads own (products
+ * by depth, the products of backpropagation by columns, updates by rows) are dearer to any other number of threads. The
+ * threads that do not share an op have no call of it, but meet as all do. Two threads share whatever can be shared.
+ *
+ * The prices are rough, and meant to be: it matters little whether all threads share an op or a few less, but an op
+ * that is too small for sixteen may be worth four. They were measured where there were two cores: that each further one
+ * costs as much again is a guess, and so is what follows for more than two threads. */
 #include "ops/ops.h"
 #include "plan/threads/place.h"
 
-/* Nanoseconds: a line on its way from the core that wrote it took 34 to 145, by the host's mood, and a meeting of two
- * about 300. */
+/* Nanoseconds: a line took 34 to 145 to come from the core that wrote it, depending on the host's load, and a meeting
+ * of two threads took about 300. */
 static const double hand_over = 100, meeting_a_lane = 150;
 
-/* Of one core, a nanosecond: operations of products (fewer than with AVX-512), bytes of its second-level cache (51 were
- * seen), bytes that another core has written (6 to 14). */
+/* What one core does in a nanosecond: operations of products (AVX-512 does more), bytes read from its second-level
+ * cache (51 were measured), bytes read that another core has written (6 to 14). */
 static const double operations = 100, near_bytes = 50, far_bytes = 10;
 
-enum { VECTOR = 16 /* floats: a lane's columns are made so many at a time */ };
+enum { VECTOR = 16 /* floats: a thread computes so many columns at a time */ };
 
-static bool is_there_before(const tdi_node *node)
+/* Is the value there without being computed in the step? */
+static bool is_given(const tdi_node *node)
 {
-    if (node->op == &tdi_op_extra_output)
-        return true;
-    const tdi_node *root = tdi_root(node);
-    return tdi_is_leaf(root) || root->op == &tdi_op_fill;
+    const tdi_op *root = tdi_root(node)->op;
+    return node->op->extra_output || root->leaf || root->constant;
 }
 
 static double bytes_of(const tdi_value *value)
@@ -29,7 +33,7 @@ static double bytes_of(const tdi_value *value)
     return (double)tdi_shape_elements(&value->shape) * (double)td_dtype_size(value->dtype);
 }
 
-/* The largest lane's share, of 1. */
+/* The largest share of a thread, of 1. */
 static double largest_share(const tdi_call *call, tdi_split split, int lanes)
 {
     int64_t most = 0, extent = split == TDI_DEPTH ? tdi_split_extent(TDI_COLUMNS, &call->in[0].shape)
@@ -44,17 +48,18 @@ static double largest_share(const tdi_call *call, tdi_split split, int lanes)
     return most < extent ? (double)most / (double)extent : 1;
 }
 
-/* How much of a value that a lane reads whole others have made; weights and rows were dealt out to all. */
-static double made_by_others(const tdi_node *in, const tdi_placing *p, int lanes)
+/* The share, of 1, that other threads have computed of a value that a thread reads whole. What is given (weights, rows
+ * of the batch) was dealt out to all. */
+static double share_of_others(const tdi_node *in, const tdi_placing *p, int lanes)
 {
-    int makers = is_there_before(in) ? lanes : p->placement_of(p->context, in).lanes;
-    if (makers > 1)
-        return 1 - 1 / (double)makers;
+    int producers = is_given(in) ? lanes : p->placement_of(p->context, in).lanes;
+    if (producers > 1)
+        return 1 - 1 / (double)producers;
     return lanes > 1 ? 1 : 0;
 }
 
-/* A lane goes on with what it has made itself, without a meeting. */
-static bool goes_on(const tdi_node *in, const tdi_placing *p, tdi_split reads, int lanes)
+/* Does each thread read of the input what it computed itself, so that they need not meet? */
+static bool reads_own(const tdi_node *in, const tdi_placing *p, tdi_split reads, int lanes)
 {
     tdi_placement made = p->placement_of(p->context, in);
     if (lanes == 1)
@@ -62,19 +67,18 @@ static bool goes_on(const tdi_node *in, const tdi_placing *p, tdi_split reads, i
     return reads != TDI_WHOLE && made.split == reads && made.lanes == lanes;
 }
 
-/* Its steps' hand-overs: by units the lanes wait for each other at each, and read what of the weights is theirs. */
+/* The steps of a recurrence that is shared by columns: threads wait for each other at each, and read their own weights.
+ */
 static int64_t steps_inside(const tdi_node *node, const tdi_call *call, tdi_split split)
 {
-    if (split != TDI_COLUMNS || (node->op != &tdi_op_lstm && node->op != &tdi_op_lstm_grad))
-        return 0;
-    return call->out.shape.dim[1];
+    return split == TDI_COLUMNS && node->op->share == TDI_SHARE_STEPS ? call->out.shape.dim[1] : 0;
 }
 
-/* Bytes of the weight that lanes read from, or take away from, those which have them: now, and when they are read next.
- */
+/* Bytes of the weight that threads read from, or take away from, the threads that own them: now, and when they are read
+ * next. */
 static double taken_away(const tdi_node *node, const tdi_placing *p, tdi_split split, int lanes, int owners)
 {
-    bool reads = node->op == &tdi_op_matmul && node->in[1]->op == &tdi_op_parameter;
+    bool reads = node->op->share == TDI_SHARE_PRODUCT && node->in[1]->op == &tdi_op_parameter;
     tdi_split of_weight = reads && split != TDI_WHOLE ? node->op->reads(node, 1, split) : split;
     if (!owners || (of_weight == TDI_ROWS && lanes == owners))
         return 0;
@@ -93,7 +97,7 @@ double tdi_price(const tdi_node *node, const tdi_placing *p, tdi_split split, in
     int64_t steps = steps_inside(node, call, split);
     double own = bytes_of(&call->out), others = taken_away(node, p, split, lanes, owners);
     bool meets = split == TDI_DEPTH, constant = true;
-    if (split == TDI_DEPTH) /* the other lanes' sums */
+    if (split == TDI_DEPTH) /* the other threads' sums */
         others += own * (1 - 1 / (double)lanes);
     for (int i = 0; i < node->n_in; i++) {
         const tdi_node *in = node->in[i];
@@ -101,11 +105,11 @@ double tdi_price(const tdi_node *node, const tdi_placing *p, tdi_split split, in
             continue;
         tdi_split reads = split == TDI_WHOLE ? TDI_WHOLE : node->op->reads(node, i, split);
         if (reads == TDI_WHOLE && !steps && !node->op->dealt)
-            others += bytes_of(&call->in[i]) * made_by_others(in, p, lanes);
+            others += bytes_of(&call->in[i]) * share_of_others(in, p, lanes);
         if (reads != TDI_WHOLE || steps || lanes == 1 || node->op->dealt)
             own += bytes_of(&call->in[i]) / tdi_dealt_among(node);
-        meets = meets || (!is_there_before(in) && !goes_on(in, p, reads, lanes));
-        constant = constant && in->op == &tdi_op_fill;
+        meets = meets || (!is_given(in) && !reads_own(in, p, reads, lanes));
+        constant = constant && in->op->constant;
     }
     double each = (work(node, call) / operations + own / near_bytes) * largest_share(call, split, lanes);
     double waits = lanes > 1 && !constant ? hand_over * (double)(lanes * (1 + steps)) : 0;

@@ -1,4 +1,5 @@
-/* fields.c - the tables of fields against the configurations that Keras writes: every key, in order, with its default.
+/* field_table.c - the tables of fields against the configurations that Keras writes: every key, in order, with its
+ * default.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,14 +1,19 @@
-/* batch_interleaved_isa.h - values whose samples stand side by side, one in each lane of a vector: [blocks of TDI_WIDTH
- * samples] [elements of a sample][TDI_WIDTH] (tdi_value). Turning them to that layout and back, and running a kernel on
- * them that treats all channels alike: TDI_WIDTH samples of c channels are to it one sample of c * TDI_WIDTH. */
-#ifndef TDI_CPU_CONV_BATCH_INTERLEAVED_ISA_H
-#define TDI_CPU_CONV_BATCH_INTERLEAVED_ISA_H
+/* batch_interleaved_isa.h - the batch-interleaved layout, in which each SIMD lane holds a sample:
+ * [blocks of TDI_WIDTH samples][elements of a sample][TDI_WIDTH] (tdi_value).
+ *
+ * With few channels the lanes would stay empty in [batch, height, width, channels]; in this layout they are always
+ * full. Here are the functions that bring values into the layout and back, and tdi_batch_interleaved_run, which runs a
+ * kernel on it that treats all channels alike: to such a kernel TDI_WIDTH samples of c channels are one sample of c *
+ * TDI_WIDTH.
+ */
+#ifndef TDI_CPU_BATCH_INTERLEAVED_ISA_H
+#define TDI_CPU_BATCH_INTERLEAVED_ISA_H
 
 #include "cpu/isa.h"
 
-/* `count` numbers of each of `lanes` samples -> [count, lane]; lanes without a sample are zero. Columns go in whole
- * squares, of which the last may overlap the one before it. */
-static inline void tdi_turn_in(const float *from, int64_t from_row, int64_t lanes, int64_t count, float *to)
+/* Interleaves `count` numbers of each of `lanes` samples into [count, TDI_WIDTH]; lanes without a sample become zero.
+ * Numbers go in whole squares, the last of which may overlap the one before it. */
+static inline void tdi_interleave(const float *from, int64_t from_row, int64_t lanes, int64_t count, float *to)
 {
     int64_t i = 0;
     for (; lanes == TDI_WIDTH && count >= TDI_WIDTH && i < count; i += TDI_WIDTH) {
@@ -20,7 +25,8 @@ static inline void tdi_turn_in(const float *from, int64_t from_row, int64_t lane
             to[i * TDI_WIDTH + lane] = lane < lanes ? from[lane * from_row + i] : 0.0f;
 }
 
-static inline void tdi_turn_out(const float *from, int64_t lanes, int64_t count, float *to, int64_t to_row)
+/* The way back. */
+static inline void tdi_deinterleave(const float *from, int64_t lanes, int64_t count, float *to, int64_t to_row)
 {
     int64_t i = 0;
     for (; lanes == TDI_WIDTH && count >= TDI_WIDTH && i < count; i += TDI_WIDTH) {
@@ -37,8 +43,8 @@ static inline int64_t tdi_per_sample(const tdi_value *value)
     return tdi_shape_elements(&value->shape) / value->shape.dim[0];
 }
 
-/* Samples in a value's block `block`. */
-static inline int64_t tdi_lanes_at(const tdi_value *value, int64_t block)
+/* The number of samples in block `block`, and thus of lanes in use. */
+static inline int64_t tdi_block_samples(const tdi_value *value, int64_t block)
 {
     int64_t rest = value->shape.dim[0] - block * TDI_WIDTH;
     return rest < TDI_WIDTH ? rest : TDI_WIDTH;
@@ -46,14 +52,14 @@ static inline int64_t tdi_lanes_at(const tdi_value *value, int64_t block)
 
 /* ---- kernels that treat all channels alike ---- */
 
-enum { TDI_MOST_ABREAST = 4 /* inputs */ };
+enum { TDI_MOST_INTERLEAVED = 4 /* inputs */ };
 
 static inline size_t tdi_batch_interleaved_bytes(const tdi_value *value)
 {
     return value->batch_interleaved ? 0 : (size_t)(tdi_per_sample(value) * TDI_WIDTH) * sizeof(float);
 }
 
-/* Room to turn the values that are not batch-interleaved. */
+/* Scratch bytes to interleave those values of the call that are not interleaved. */
 static inline size_t tdi_batch_interleaved_room(const tdi_call *call)
 {
     size_t room = tdi_batch_interleaved_bytes(&call->out);
@@ -62,7 +68,7 @@ static inline size_t tdi_batch_interleaved_room(const tdi_call *call)
     return room;
 }
 
-/* One block as a value of one sample: in place, or in `room`, which is moved on. */
+/* One block as a value of one sample: in place if the value is interleaved, else in `room`, which is moved on. */
 static inline tdi_value tdi_block_of(const tdi_value *value, int64_t block, float **room)
 {
     int64_t floats = tdi_per_sample(value) * TDI_WIDTH;
@@ -74,14 +80,15 @@ static inline tdi_value tdi_block_of(const tdi_value *value, int64_t block, floa
     return seen;
 }
 
-/* Runs `run` on each block of samples. The call's scratch begins with tdi_batch_interleaved_room. */
+/* Runs `run` on each block of samples. The call's scratch begins with tdi_batch_interleaved_room bytes for this
+ * function. */
 static inline void tdi_batch_interleaved_run(const tdi_call *call, void (*run)(const tdi_call *call))
 {
-    tdi_value in[TDI_MOST_ABREAST];
+    tdi_value in[TDI_MOST_INTERLEAVED];
     int64_t per_sample = tdi_per_sample(&call->out), samples = call->out.shape.dim[0];
     for (int64_t block = 0; block * TDI_WIDTH < samples; block++) {
         float *room = call->scratch;
-        int64_t lanes = tdi_lanes_at(&call->out, block);
+        int64_t lanes = tdi_block_samples(&call->out, block);
         tdi_call one = *call;
         one.in = in;
         for (int i = 0; i < call->n_in; i++) {
@@ -89,15 +96,15 @@ static inline void tdi_batch_interleaved_run(const tdi_call *call, void (*run)(c
             int64_t size = tdi_per_sample(&call->in[i]);
             in[i] = tdi_block_of(&call->in[i], block, &room);
             if (!call->in[i].batch_interleaved)
-                tdi_turn_in(from + block * TDI_WIDTH * size, size, lanes, size, in[i].data);
+                tdi_interleave(from + block * TDI_WIDTH * size, size, lanes, size, in[i].data);
         }
         one.out = tdi_block_of(&call->out, block, &room);
         one.split = TDI_WHOLE;
         one.scratch = room;
         run(&one);
         if (!call->out.batch_interleaved)
-            tdi_turn_out(one.out.data, lanes, per_sample, (float *)call->out.data + block * TDI_WIDTH * per_sample,
-                         per_sample);
+            tdi_deinterleave(one.out.data, lanes, per_sample, (float *)call->out.data + block * TDI_WIDTH * per_sample,
+                             per_sample);
     }
 }
 

@@ -1,4 +1,5 @@
-/* training.c - names of losses, metrics and optimizers, the targets' shapes, what an optimizer is checked for. */
+/* compile_arguments.c - names of losses, metrics and optimizers, the targets' shapes, what an optimizer is checked for.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
