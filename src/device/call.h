@@ -12,25 +12,53 @@
 
 typedef struct tdi_call tdi_call;
 
-/* The control block: numbers that change from step to step. Kernels read them where the host would branch. Each thread
- * has its own copy, which all shards of its worker share, and writes it between steps. */
+/* What one step of the optimizer multiplies with. */
+typedef struct tdi_optimizer_numbers {
+    float rate;           /* the learning rate; Adam's alpha = learning rate * sqrt(1 - beta_2^t) / (1 - beta_1^t) */
+    float rate_1, rate_2; /* Adam: 1 - beta_1, 1 - beta_2 */
+    float epsilon;        /* Adam */
+    float momentum;       /* SGD: of the velocity that Nesterov's step looks ahead by */
+    float kept;           /* SGD: of the velocity so far; momentum, corrected where the learning rate has changed */
+    float decay;          /* weight decay * learning rate */
+    float clip;           /* gradients are clipped to [-clip, clip]; INFINITY: they are not */
+    float norm;           /* norms of gradients are clipped to this, where the graph does that */
+    float average;        /* momentum of the weights' moving averages; 0 in the first update */
+    bool overwrite;       /* the weights become their averages in this update */
+} tdi_optimizer_numbers;
+
+/* What one dropout draws with. */
+typedef struct tdi_dropout_numbers {
+    float rate;
+    float scale; /* 1 / (1 - rate) */
+} tdi_dropout_numbers;
+
+enum { TDI_DROPOUT_NUMBERS = 64 };
+
+/* The control block: what kernels read that changes from step to step, where the host would branch. It is plain
+ * numbers, reckoned by the host before the step begins, so that it can be copied to any device. Each thread has its own
+ * copy, which all shards of its worker share, and writes it between steps. */
 typedef struct tdi_control {
-    float learning_rate;
-    float rate_before; /* the learning rate of the step before, for momentum correction; 0: there was no such step */
-    int64_t rows;      /* of the global batch */
-    int64_t iteration; /* updates of the weights before this step */
-    int64_t step;      /* keys this step's random draws */
+    int64_t rows;       /* of the global batch */
+    float inverse_rows; /* 1 / rows; 0 of an empty batch, all of whose sums are 0 */
+    int64_t step;       /* keys this step's random draws */
     uint64_t seed;
     uint64_t weights; /* version of the weights: as long as it is the same, constant inputs are; 0: unknown */
     bool skip;        /* the step accumulates its gradients and updates no weights */
-    /* A kernel sets it when its library ran out of memory: what the step made must not be used. NULL: nobody asks. */
-    atomic_bool *failed;
+    unsigned turn;    /* 0 and 1 alternately, which keeps the failures of neighbouring steps apart (tdi_call_fail) */
+
+    /* What the numbers below are reckoned from by tdi_op's `numbers`; kernels read none of them. */
+    float learning_rate;
+    float rate_before; /* the learning rate of the step before, for momentum correction; 0: none */
+    int64_t iteration; /* updates of the weights before this step */
+
+    tdi_optimizer_numbers optimizer;
+    tdi_dropout_numbers dropout[TDI_DROPOUT_NUMBERS]; /* by tdi_dropout_attrs' number */
 } tdi_control;
 
-/* 1 / rows; 0 of an empty batch, all of whose sums are 0. */
-static inline float tdi_inverse_rows(const tdi_control *control)
+/* 0 of an empty batch. */
+static inline float tdi_inverse_rows(int64_t rows)
 {
-    return control->rows > 0 ? 1.0f / (float)control->rows : 0.0f;
+    return rows > 0 ? 1.0f / (float)rows : 0.0f;
 }
 
 /* A shard: the slice of the global batch that one plan computes. */
@@ -80,6 +108,7 @@ struct tdi_call {
     int lane, lanes;          /* this thread, and how many share the step */
     int64_t offset;           /* floats: where out's variable begins in the gradient arenas; 0: out belongs to none */
     const tdi_control *control;
+    atomic_bool *failed; /* [2], by control->turn; NULL: nobody asks (tdi_call_fail) */
     const tdi_part *part;
     struct tdi_lockstep *lockstep; /* of the threads that share the step, for kernels with run_serially */
 };
@@ -102,6 +131,18 @@ static inline int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, in
         return group ? rows : 0;
     return tdi_part_first_row(call->control->rows, part->index * groups + group, part->parts * groups) -
            part->first_row;
+}
+
+/* Called by a kernel whose library ran out of memory: what the step made must not be used. */
+static inline void tdi_call_fail(const tdi_call *call)
+{
+    if (call->failed)
+        atomic_store(&call->failed[call->control->turn], true);
+}
+
+static inline const tdi_optimizer_numbers *tdi_optimizer_of(const tdi_call *call)
+{
+    return &call->control->optimizer;
 }
 
 /* ---- the packed-weight cache ----

@@ -181,13 +181,13 @@ static td_status share(const td_model *model, const char *key, const json_t *all
     if (is_nothing(all))
         return TD_OK;
     if (nested)
-        *part = json_object_get(all, model->outputs[i]->site->layer->name);
-    else if (json_is_array(all) && json_array_size(all) == (size_t)model->n_outputs)
+        *part = json_object_get(all, model->architecture->outputs[i]->site->layer->name);
+    else if (json_is_array(all) && json_array_size(all) == (size_t)model->architecture->n_outputs)
         *part = json_array_get(all, (size_t)i);
-    else if (model->n_outputs > 1)
+    else if (model->architecture->n_outputs > 1)
         return tdi_fail(error, TD_UNSUPPORTED, "\"%s\" does not give one entry for each of the %d outputs", key,
-                        model->n_outputs);
-    if (nested && json_object_size(all) > (size_t)model->n_outputs)
+                        model->architecture->n_outputs);
+    if (nested && json_object_size(all) > (size_t)model->architecture->n_outputs)
         return tdi_fail(error, TD_UNSUPPORTED, "\"%s\" names outputs that the model does not have", key);
     return TD_OK;
 }
@@ -211,7 +211,7 @@ static td_status read_output(const td_model *model, const json_t *config, int i,
     TDI_TRY(share(model, "metrics", all_metrics, i, &metrics, error));
     TDI_TRY(read_loss(loss, &training->loss, error));
     TDI_TRY(read_weight(weight, &training->loss_weight, error));
-    bool bare = model->n_outputs == 1 && json_is_array(all_metrics);
+    bool bare = model->architecture->n_outputs == 1 && json_is_array(all_metrics);
     return read_metrics(model, i, bare ? all_metrics : metrics, training, error);
 }
 
@@ -224,7 +224,7 @@ static td_status read_all(const td_model *model, const json_t *config, compiled 
     if (!is_nothing(weighted) && json_array_size(weighted) + json_object_size(weighted) > 0)
         return tdi_fail(error, TD_UNSUPPORTED, "\"weighted_metrics\" are set, which Tandem cannot compute");
     TDI_TRY(read_optimizer(model, json_object_get(config, "optimizer"), &to->optimizer, error));
-    for (int i = 0; i < model->n_outputs; i++) {
+    for (int i = 0; i < model->architecture->n_outputs; i++) {
         TDI_TRY(read_output(model, config, i, &to->training[i], error));
         any_loss = any_loss || to->training[i].loss.kind != TDI_LOSS_NONE;
     }
@@ -249,10 +249,10 @@ td_status tdi_keras_read_compile(td_model *model, const json_t *config, tdi_erro
 {
     compiled all = {0};
     TDI_TRY(read_all(model, config, &all, error));
-    TDI_TRY(read_steps_per_execution(config, &model->steps_per_execution, error));
+    TDI_TRY(read_steps_per_execution(config, &model->compiled.steps_per_execution, error));
     TDI_TRY(tdi_model_set_optimizer(model, &all.optimizer, error));
-    memcpy(model->training, all.training, sizeof all.training);
-    model->compiled = true;
+    memcpy(model->compiled.outputs, all.training, sizeof all.training);
+    model->compiled.is_set = true;
     return TD_OK;
 }
 
@@ -295,8 +295,8 @@ static json_t *write_metrics(const tdi_output_training *training)
 
 static bool has_weights(const td_model *model)
 {
-    for (int i = 0; i < model->n_outputs; i++)
-        if (model->training[i].loss_weight != 1)
+    for (int i = 0; i < model->architecture->n_outputs; i++)
+        if (model->compiled.outputs[i].loss_weight != 1)
             return true;
     return false;
 }
@@ -307,10 +307,10 @@ static json_t *write_outputs(const td_model *model, json_t **losses, json_t **we
     *losses = json_array();
     *weights = json_array();
     *metrics = json_array();
-    for (int i = 0; i < model->n_outputs; i++) {
-        tdi_keras_append(losses, write_loss(&model->training[i].loss));
-        tdi_keras_append(weights, tdi_keras_float(model->training[i].loss_weight));
-        tdi_keras_append(metrics, write_metrics(&model->training[i]));
+    for (int i = 0; i < model->architecture->n_outputs; i++) {
+        tdi_keras_append(losses, write_loss(&model->compiled.outputs[i].loss));
+        tdi_keras_append(weights, tdi_keras_float(model->compiled.outputs[i].loss_weight));
+        tdi_keras_append(metrics, write_metrics(&model->compiled.outputs[i]));
     }
     return *losses;
 }
@@ -319,11 +319,12 @@ json_t *tdi_keras_write_compile(const td_model *model)
 {
     json_t *losses, *weights, *metrics;
     write_outputs(model, &losses, &weights, &metrics);
-    int64_t steps = model->steps_per_execution ? model->steps_per_execution : 1;
-    json_t *config = json_pack("{s:o, s:o, s:o, s:o, s:n, s:b, s:I}", "optimizer", write_optimizer(&model->optimizer),
-                               "loss", losses, "loss_weights", weights, "metrics", metrics, "weighted_metrics",
-                               "run_eagerly", 0, "steps_per_execution", (json_int_t)steps);
-    if (config && model->n_outputs == 1) {
+    int64_t steps = model->compiled.steps_per_execution ? model->compiled.steps_per_execution : 1;
+    json_t *config =
+        json_pack("{s:o, s:o, s:o, s:o, s:n, s:b, s:I}", "optimizer", write_optimizer(&model->state->optimizer), "loss",
+                  losses, "loss_weights", weights, "metrics", metrics, "weighted_metrics", "run_eagerly", 0,
+                  "steps_per_execution", (json_int_t)steps);
+    if (config && model->architecture->n_outputs == 1) {
         json_object_set(config, "loss", json_array_get(losses, 0));
         json_object_set(config, "metrics", json_array_get(metrics, 0));
     }

@@ -519,8 +519,9 @@ static json_t *write_layer(const tdi_layer *layer)
 static int node_index(const td_model *model, const tdi_call_site *site)
 {
     int index = 0;
-    for (int i = 0; i < model->sites.count; i++)
-        index += model->sites.at[i]->layer == site->layer && model->sites.at[i]->index < site->index;
+    for (int i = 0; i < model->architecture->sites.count; i++)
+        index += model->architecture->sites.at[i]->layer == site->layer &&
+                 model->architecture->sites.at[i]->index < site->index;
     return index;
 }
 
@@ -557,8 +558,8 @@ static json_t *write_nodes(const td_model *model, const tdi_layer *layer)
 {
     json_t *nodes = json_array();
     for (int number = 0, seen = 0; number < layer->n_calls; number++)
-        for (int i = 0; i < model->sites.count && seen < layer->n_calls; i++) {
-            const tdi_call_site *site = model->sites.at[i];
+        for (int i = 0; i < model->architecture->sites.count && seen < layer->n_calls; i++) {
+            const tdi_call_site *site = model->architecture->sites.at[i];
             if (site->layer == layer && site->index == number && site->n_in > 0) {
                 tdi_keras_append(&nodes, write_node(model, site));
                 seen++;
@@ -594,8 +595,8 @@ static json_t *write_shapes(const tdi_call_site *site)
 
 static void put_shapes(const td_model *model, const tdi_layer *layer, json_t **object)
 {
-    for (int i = 0; i < model->sites.count; i++) {
-        const tdi_call_site *site = model->sites.at[i];
+    for (int i = 0; i < model->architecture->sites.count; i++) {
+        const tdi_call_site *site = model->architecture->sites.at[i];
         if (site->layer == layer && layer->type->keyword && site->n_in > 1 && node_index(model, site) == 0)
             tdi_keras_put(object, "build_config", write_shapes(site));
     }
@@ -604,16 +605,17 @@ static void put_shapes(const td_model *model, const tdi_layer *layer, json_t **o
 static json_t *write_functional(const td_model *model)
 {
     json_t *layers = json_array();
-    for (int i = 0; i < model->layers.count; i++) {
-        json_t *object = write_layer(model->layers.at[i]);
-        put_shapes(model, model->layers.at[i], &object);
-        tdi_keras_put(&object, "name", json_string(model->layers.at[i]->name));
-        tdi_keras_put(&object, "inbound_nodes", write_nodes(model, model->layers.at[i]));
+    for (int i = 0; i < model->architecture->layers.count; i++) {
+        json_t *object = write_layer(model->architecture->layers.at[i]);
+        put_shapes(model, model->architecture->layers.at[i], &object);
+        tdi_keras_put(&object, "name", json_string(model->architecture->layers.at[i]->name));
+        tdi_keras_put(&object, "inbound_nodes", write_nodes(model, model->architecture->layers.at[i]));
         tdi_keras_append(&layers, object);
     }
-    json_t *config = json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", model->name, "trainable", 1, "layers", layers,
-                               "input_layers", write_ends(model, model->n_inputs, model->inputs), "output_layers",
-                               write_ends(model, model->n_outputs, model->outputs));
+    json_t *config =
+        json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", model->architecture->name, "trainable", 1, "layers", layers,
+                  "input_layers", write_ends(model, model->architecture->n_inputs, model->architecture->inputs),
+                  "output_layers", write_ends(model, model->architecture->n_outputs, model->architecture->outputs));
     json_t *root = tdi_keras_object("keras.src.models.functional", "Functional", config);
     tdi_keras_put(&root, "registered_name", json_string("Functional"));
     tdi_keras_put(&root, "build_config", json_pack("{s:n}", "input_shape"));
@@ -623,10 +625,10 @@ static json_t *write_functional(const td_model *model)
 static json_t *write_sequential(const td_model *model)
 {
     json_t *layers = json_array();
-    for (int i = 0; i < model->layers.count; i++)
-        tdi_keras_append(&layers, write_layer(model->layers.at[i]));
-    const td_tensor *input = model->inputs[0];
-    json_t *config = json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", model->name, "trainable", 1, "dtype",
+    for (int i = 0; i < model->architecture->layers.count; i++)
+        tdi_keras_append(&layers, write_layer(model->architecture->layers.at[i]));
+    const td_tensor *input = model->architecture->inputs[0];
+    json_t *config = json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", model->architecture->name, "trainable", 1, "dtype",
                                tdi_keras_policy(model->bfloat16), "layers", layers, "build_input_shape",
                                tdi_keras_batch_shape(&input->shape, input->batch));
     json_t *root = tdi_keras_object("keras", "Sequential", config);
@@ -637,5 +639,5 @@ static json_t *write_sequential(const td_model *model)
 
 json_t *tdi_keras_write_model(const td_model *model)
 {
-    return model->sequential ? write_sequential(model) : write_functional(model);
+    return model->architecture->sequential ? write_sequential(model) : write_functional(model);
 }

@@ -1,8 +1,8 @@
 /* keras_objects.h - what the files that read and write .keras files share.
  *
- * A .keras file is a zip archive of config.json (the architecture and how it was compiled), model.weights.h5 (weights
- * and the optimizer's state) and metadata.json. Keras describes each object as {"module", "class_name", "config",
- * "registered_name"}. */
+ * A .keras file is a zip archive of config.json (the architecture and how it was compiled),
+ * model.weights.h5 (weights and the optimizer's state) and metadata.json. Keras describes each object as
+ * {"module", "class_name", "config", "registered_name"}. */
 #ifndef TDI_FORMATS_KERAS_OBJECTS_H
 #define TDI_FORMATS_KERAS_OBJECTS_H
 

@@ -20,7 +20,7 @@
 
 static bool has_folder(const td_model *model, const tdi_layer *layer)
 {
-    return !model->sequential || strcmp(layer->type->class_name, "InputLayer") != 0;
+    return !model->architecture->sequential || strcmp(layer->type->class_name, "InputLayer") != 0;
 }
 
 /* How many of the first `count` layers are of a type. */
@@ -28,14 +28,14 @@ static int count_layers(const td_model *model, int count, const char *base)
 {
     int found = 0;
     for (int i = 0; i < count; i++)
-        found += strcmp(model->layers.at[i]->type->base_name, base) == 0;
+        found += strcmp(model->architecture->layers.at[i]->type->base_name, base) == 0;
     return found;
 }
 
 /* "dense", "dense_1", ... for the layer at `position`. */
 static void folder_of(const td_model *model, int position, char *folder, size_t size)
 {
-    const char *base = model->layers.at[position]->type->base_name;
+    const char *base = model->architecture->layers.at[position]->type->base_name;
     int before = count_layers(model, position, base);
     if (before)
         snprintf(folder, size, "%s_%d", base, before);
@@ -47,7 +47,7 @@ static void folder_of(const td_model *model, int position, char *folder, size_t 
 static void vars_of(const td_model *model, int position, const char *layers, char vars[PATH_SIZE])
 {
     char folder[64];
-    const char *cell = model->layers.at[position]->type->cell;
+    const char *cell = model->architecture->layers.at[position]->type->cell;
     folder_of(model, position, folder, sizeof folder);
     snprintf(vars, PATH_SIZE, "%s/%s/%s%svars", layers, folder, cell ? cell : "", cell ? "/" : "");
 }
@@ -64,7 +64,7 @@ static void find_vars(const td_model *model, int position, tdi_hdf5_file *file, 
 
 static td_status read_layer(td_model *model, int position, tdi_hdf5_file *file, tdi_error *error)
 {
-    const tdi_layer *layer = model->layers.at[position];
+    const tdi_layer *layer = model->architecture->layers.at[position];
     char vars[PATH_SIZE], path[PATH_SIZE + 16];
     int64_t count;
     if (layer->weights.count == 0)
@@ -84,9 +84,9 @@ static td_status read_layer(td_model *model, int position, tdi_hdf5_file *file, 
 
 static td_status read_layers(td_model *model, tdi_hdf5_file *file, tdi_error *error)
 {
-    for (int i = 0; i < model->layers.count; i++)
+    for (int i = 0; i < model->architecture->layers.count; i++)
         if (read_layer(model, i, file, error) != TD_OK) {
-            tdi_error_prefix(error, "layer \"%.64s\"", model->layers.at[i]->name);
+            tdi_error_prefix(error, "layer \"%.64s\"", model->architecture->layers.at[i]->name);
             return error ? error->status : TD_BAD_FILE;
         }
     return TD_OK;
@@ -102,21 +102,21 @@ typedef struct slot_place {
 static int trained_count(const td_model *model)
 {
     int count = 0;
-    for (int i = 0; i < model->weights.count; i++)
-        count += model->weights.at[i]->variable.trainable;
+    for (int i = 0; i < model->architecture->weights.count; i++)
+        count += model->architecture->weights.at[i]->variable.trainable;
     return count;
 }
 
 /* The arrays before the slots. */
 static int counters(const td_model *model)
 {
-    return model->optimizer.schedule.kind ? 1 : 2;
+    return model->state->optimizer.schedule.kind ? 1 : 2;
 }
 
 /* The update's slots stand together, variable by variable, all but amsgrad's third; the others each by themselves. */
 static slot_place place_of(const td_model *model, const tdi_variable *variable, int nth, int slot)
 {
-    const td_optimizer *optimizer = &model->optimizer;
+    const td_optimizer *optimizer = &model->state->optimizer;
     int update = tdi_optimizer_update_slots(optimizer), together = update > 2 ? 2 : update;
     int before = tdi_optimizer_slots(optimizer) - update, trained = trained_count(model);
     int number = slot < together ? trained * before + nth * together + slot : trained * (before + together) + nth;
@@ -125,14 +125,14 @@ static slot_place place_of(const td_model *model, const tdi_variable *variable, 
     return (slot_place){variable, slot, counters(model) + number};
 }
 
-/* `file`: a tdi_hdf5_file to read, a tdi_hdf5_writer to write. */
+/* `file`: a slot_reader, or a tdi_hdf5_writer. */
 typedef td_status (*slot_visitor)(const td_model *model, void *file, const slot_place *place, tdi_error *error);
 
 static td_status for_each_slot(const td_model *model, void *file, slot_visitor visit, tdi_error *error)
 {
-    int slots = tdi_optimizer_slots(&model->optimizer), nth = 0;
-    for (int i = 0; i < model->weights.count; i++) {
-        const tdi_variable *variable = &model->weights.at[i]->variable;
+    int slots = tdi_optimizer_slots(&model->state->optimizer), nth = 0;
+    for (int i = 0; i < model->architecture->weights.count; i++) {
+        const tdi_variable *variable = &model->architecture->weights.at[i]->variable;
         if (!variable->trainable)
             continue;
         for (int slot = 0; slot < slots; slot++) {
@@ -144,12 +144,19 @@ static td_status for_each_slot(const td_model *model, void *file, slot_visitor v
     return TD_OK;
 }
 
+typedef struct slot_reader {
+    td_model *model;
+    tdi_hdf5_file *file;
+} slot_reader;
+
 static td_status read_slot(const td_model *model, void *file, const slot_place *place, tdi_error *error)
 {
+    const slot_reader *reader = file;
     char path[PATH_SIZE];
+    (void)model;
     snprintf(path, sizeof path, "optimizer/vars/%d", place->number);
-    return tdi_hdf5_read(file, path, &place->variable->shape, tdi_model_slot(model, place->variable, place->slot),
-                         error);
+    return tdi_hdf5_read(reader->file, path, &place->variable->shape,
+                         tdi_model_write_slots(reader->model, place->slot) + place->variable->offset, error);
 }
 
 static td_status write_slot(const td_model *model, void *file, const slot_place *place, tdi_error *error)
@@ -162,27 +169,27 @@ static td_status write_slot(const td_model *model, void *file, const slot_place 
 
 static td_status read_counters(td_model *model, tdi_hdf5_file *file, tdi_error *error)
 {
-    double iteration, rate = (double)model->optimizer.learning_rate;
+    double iteration, rate = (double)model->state->optimizer.learning_rate;
     TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/0", &iteration, error));
-    if (!model->optimizer.schedule.kind)
+    if (!model->state->optimizer.schedule.kind)
         TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/1", &rate, error));
     if (!(iteration >= 0 && iteration < 0x1p53) || !(rate >= 0) || !isfinite((float)rate))
         return tdi_fail(error, TD_BAD_FILE, "the optimizer's iteration is %g and its learning rate %g, which cannot be",
                         iteration, rate);
-    model->iteration = (int64_t)iteration;
-    model->optimizer.learning_rate = (float)rate;
+    model->state->iteration = (int64_t)iteration;
+    model->state->optimizer.learning_rate = (float)rate;
     return TD_OK;
 }
 
 /* Like Keras, goes on with a fresh state when the file has none, or another optimizer's. */
 static td_status read_optimizer(td_model *model, tdi_hdf5_file *file, tdi_error *error)
 {
-    int64_t wanted = counters(model) + (int64_t)trained_count(model) * tdi_optimizer_slots(&model->optimizer);
+    int64_t wanted = counters(model) + (int64_t)trained_count(model) * tdi_optimizer_slots(&model->state->optimizer);
     int64_t count;
     TDI_TRY(tdi_hdf5_file_count(file, "optimizer/vars", &count, error));
     if (count == wanted) {
         TDI_TRY(read_counters(model, file, error));
-        return for_each_slot(model, file, read_slot, error);
+        return for_each_slot(model, &(slot_reader){model, file}, read_slot, error);
     }
     if (count > counters(model))
         tdi_log(model->context, TD_LOG_WARNING,
@@ -194,7 +201,7 @@ static td_status read_optimizer(td_model *model, tdi_hdf5_file *file, tdi_error 
 td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error *error)
 {
     TDI_TRY(read_layers(model, file, error));
-    return model->compiled ? read_optimizer(model, file, error) : TD_OK;
+    return model->compiled.is_set ? read_optimizer(model, file, error) : TD_OK;
 }
 
 static bool has_weights(tdi_hdf5_file *file, const char *layer, const char *cell)
@@ -208,7 +215,7 @@ static bool has_weights(tdi_hdf5_file *file, const char *layer, const char *cell
 bool tdi_keras_find_unused(const td_model *model, tdi_hdf5_file *file, char *layer, size_t size)
 {
     for (const tdi_layer_type *const *type = tdi_layer_types; *type; type++) {
-        int used = count_layers(model, model->layers.count, (*type)->base_name);
+        int used = count_layers(model, model->architecture->layers.count, (*type)->base_name);
         snprintf(layer, size, used ? "%s_%d" : "%s", (*type)->base_name, used);
         if (has_weights(file, layer, (*type)->cell))
             return true;
@@ -226,7 +233,7 @@ static td_status write_vars(tdi_hdf5_writer *file, const char *vars, const char 
 
 static td_status write_layer(const td_model *model, int position, tdi_hdf5_writer *file, tdi_error *error)
 {
-    const tdi_layer *layer = model->layers.at[position];
+    const tdi_layer *layer = model->architecture->layers.at[position];
     char folder[64], vars[PATH_SIZE], path[PATH_SIZE + 16], name[64];
     folder_of(model, position, folder, sizeof folder);
     snprintf(vars, sizeof vars, "layers/%s/vars", folder);
@@ -245,22 +252,22 @@ static td_status write_layer(const td_model *model, int position, tdi_hdf5_write
 
 static td_status write_optimizer(const td_model *model, tdi_hdf5_writer *file, tdi_error *error)
 {
-    const float *rate = &model->optimizer.learning_rate;
-    TDI_TRY(write_vars(file, "optimizer/vars", tdi_config_type_of(tdi_optimizer_types, model->optimizer.kind)->name,
-                       error));
-    TDI_TRY(tdi_hdf5_write_int(file, "optimizer/vars/0", model->iteration, error));
-    if (!model->optimizer.schedule.kind)
+    const float *rate = &model->state->optimizer.learning_rate;
+    TDI_TRY(write_vars(file, "optimizer/vars",
+                       tdi_config_type_of(tdi_optimizer_types, model->state->optimizer.kind)->name, error));
+    TDI_TRY(tdi_hdf5_write_int(file, "optimizer/vars/0", model->state->iteration, error));
+    if (!model->state->optimizer.schedule.kind)
         TDI_TRY(tdi_hdf5_write(file, "optimizer/vars/1", &(td_shape){0}, rate, error));
     return for_each_slot(model, file, write_slot, error);
 }
 
 static td_status write_weights(const td_model *model, tdi_hdf5_writer *file, tdi_error *error)
 {
-    TDI_TRY(write_vars(file, "vars", model->name, error));
-    for (int i = 0; i < model->layers.count; i++)
-        if (has_folder(model, model->layers.at[i]))
+    TDI_TRY(write_vars(file, "vars", model->architecture->name, error));
+    for (int i = 0; i < model->architecture->layers.count; i++)
+        if (has_folder(model, model->architecture->layers.at[i]))
             TDI_TRY(write_layer(model, i, file, error));
-    return model->compiled ? write_optimizer(model, file, error) : TD_OK;
+    return model->compiled.is_set ? write_optimizer(model, file, error) : TD_OK;
 }
 
 td_status tdi_keras_make_weights(const td_model *model, tdi_hdf5_writer **made, uint64_t *size, tdi_error *error)

@@ -20,7 +20,7 @@ static char *dump(json_t *json)
 static char *make_config(const td_model *model)
 {
     json_t *root = tdi_keras_write_model(model);
-    if (model->compiled)
+    if (model->compiled.is_set)
         tdi_keras_put(&root, "compile_config", tdi_keras_write_compile(model));
     return dump(root);
 }
@@ -76,7 +76,7 @@ td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *er
     free(config);
     free(metadata);
     if (status != TD_OK && status != TD_NO_MEMORY)
-        tdi_error_prefix(error, "cannot save the model \"%.64s\"", model->name);
+        tdi_error_prefix(error, "cannot save the model \"%.64s\"", model->architecture->name);
     return status;
 }
 

@@ -1,4 +1,5 @@
-/* weights_file.c - .weights.h5 files, which hold what model.weights.h5 in a .keras file does (keras_weights.c). */
+/* weights_file.c - .weights.h5 files, which hold what model.weights.h5 in a .keras file does
+ * (keras_weights.c). */
 #include "formats/weights_file.h"
 
 #include <stdlib.h>
@@ -46,7 +47,7 @@ td_status tdi_weights_write(const td_model *model, const char *path, tdi_error *
     td_status status = write_file(path, file, size, error);
     tdi_hdf5_close(file);
     if (status != TD_OK)
-        tdi_error_prefix(error, "cannot save the weights of the model \"%.64s\"", model->name);
+        tdi_error_prefix(error, "cannot save the weights of the model \"%.64s\"", model->architecture->name);
     return status;
 }
 
@@ -59,7 +60,7 @@ static void tell_unused(const td_model *model, tdi_hdf5_file *file)
     if (tdi_keras_find_unused(model, file, layer, sizeof layer))
         tdi_log(model->context, TD_LOG_WARNING,
                 "%s holds weights for a layer \"%s\", which the model \"%s\" lacks: they are left out", file->name,
-                layer, model->name);
+                layer, model->architecture->name);
 }
 
 static td_status read_hdf5(td_model *model, tdi_hdf5_file *file, tdi_error *error)
@@ -108,7 +109,7 @@ td_status tdi_weights_read(td_model *model, const char *path, tdi_error *error)
         tdi_model_take_clone(model, &clone);
     else if (status != TD_NO_MEMORY)
         tdi_error_prefix(error, "cannot load the weights in \"%s\" into the model \"%.64s\"", path ? path : "NULL",
-                         model->name);
+                         model->architecture->name);
     tdi_model_release_clone(&clone);
     return status;
 }

@@ -8,7 +8,8 @@
 
 #include "graph/graph.h"
 
-typedef struct tdi_call tdi_call; /* device/call.h */
+typedef struct tdi_call tdi_call;       /* device/call.h */
+typedef struct tdi_control tdi_control; /* device/call.h */
 
 /* How threads divide a value: not at all (thread 0 computes the whole), along axis 0, along the last axis, or as a flat
  * run of elements. TDI_DEPTH divides a product's sums instead: each thread adds up its own columns of input 0 times its
@@ -56,6 +57,11 @@ struct tdi_op {
      * call->out, whatever call->split says: the planner never splits it. Called by one thread of a plan, in each step.
      * Only cast's knows bfloat16: others are called on widened operands (widen.h). Never NULL. */
     void (*reference)(const tdi_call *call);
+
+    /* Writes into the control block the numbers that kernels of the op read there: what the attributes say, reckoned
+     * for the block's learning rate, rate_before and iteration. Called by the host before a step, never by a kernel.
+     * NULL: the op's kernels read no such numbers. */
+    void (*numbers)(const void *attrs, tdi_control *control);
 
     /* Floating-point operations of one call (a multiply-add is 2), for prices and reports. NULL: one per output
      * element. */

@@ -44,13 +44,31 @@ static bool stream_taken(const tdi_graph *graph, uint64_t stream)
     return false;
 }
 
+/* The place of a rate in the control block: calls of one layer share it, and so do equal rates of one layer. */
+static int number_of(const tdi_graph *graph, const char *layer, float rate)
+{
+    int next = 0;
+    for (int i = 0; i < graph->nodes.count; i++) {
+        const tdi_node *node = graph->nodes.at[i];
+        if (node->op != &tdi_op_dropout)
+            continue;
+        const tdi_dropout_attrs *attrs = node->attrs;
+        if (strcmp(node->scope, layer) == 0 && attrs->rate == rate)
+            return attrs->number;
+        next = attrs->number >= next ? attrs->number + 1 : next;
+    }
+    return next < TDI_DROPOUT_NUMBERS ? next : -1;
+}
+
 tdi_node *tdi_layer_dropout(const tdi_emit *emit, const tdi_layer *layer, tdi_node *x, float rate, int64_t seed)
 {
     uint64_t stream = hash(0xCBF29CE484222325u, layer->name, strlen(layer->name));
     stream = hash(stream, &seed, sizeof seed);
     while (stream_taken(emit->graph, stream))
         stream = hash(stream, "again", 5);
-    return tdi_dropout(emit->graph, x, &(tdi_dropout_attrs){.rate = rate, .stream = stream});
+    return tdi_dropout(
+        emit->graph, x,
+        &(tdi_dropout_attrs){.rate = rate, .stream = stream, .number = number_of(emit->graph, layer->name, rate)});
 }
 
 static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in)

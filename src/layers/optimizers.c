@@ -235,10 +235,9 @@ static void clip_by_norms(const emitter *e)
     clip_each(e, norms, global);
 }
 
-static tdi_node *emit_update(const emitter *e, tdi_variable *variable, tdi_node *gradient)
+static tdi_optimizer_attrs update_attrs(const td_optimizer *optimizer)
 {
-    const td_optimizer *optimizer = e->optimizer;
-    tdi_optimizer_attrs attrs = {
+    return (tdi_optimizer_attrs){
         .momentum = optimizer->momentum,
         .beta_1 = optimizer->beta_1.value,
         .beta_2 = optimizer->beta_2.value,
@@ -248,6 +247,27 @@ static tdi_node *emit_update(const emitter *e, tdi_variable *variable, tdi_node 
         .nesterov = optimizer->nesterov == TD_YES,
         .amsgrad = optimizer->amsgrad == TD_YES,
     };
+}
+
+static tdi_moving_average_attrs average_attrs(const td_optimizer *optimizer)
+{
+    return (tdi_moving_average_attrs){optimizer->ema_momentum.value, optimizer->ema_overwrite_frequency};
+}
+
+void tdi_optimizer_reckon(const td_optimizer *optimizer, tdi_control *control)
+{
+    const tdi_op *update = optimizer->kind == TD_OPTIMIZER_ADAM ? &tdi_op_adam : &tdi_op_sgd;
+    const tdi_optimizer_attrs attrs = update_attrs(optimizer);
+    const tdi_moving_average_attrs average = average_attrs(optimizer);
+    update->numbers(&attrs, control);
+    tdi_op_moving_average.numbers(&average, control);
+    control->optimizer.norm = optimizer->global_clipnorm > 0 ? optimizer->global_clipnorm : optimizer->clipnorm;
+}
+
+static tdi_node *emit_update(const emitter *e, tdi_variable *variable, tdi_node *gradient)
+{
+    const td_optimizer *optimizer = e->optimizer;
+    const tdi_optimizer_attrs attrs = update_attrs(optimizer);
     tdi_node *slots[3] = {0};
     int n_slots = tdi_optimizer_update_slots(optimizer);
     for (int i = 0; i < n_slots; i++)
@@ -260,7 +280,7 @@ static tdi_node *emit_update(const emitter *e, tdi_variable *variable, tdi_node 
 /* Keras averages weights without a gradient too; their average is the weight itself. */
 static void emit_average(const emitter *e, tdi_variable *variable, tdi_node *weight)
 {
-    const tdi_moving_average_attrs attrs = {e->optimizer->ema_momentum.value, e->optimizer->ema_overwrite_frequency};
+    const tdi_moving_average_attrs attrs = average_attrs(e->optimizer);
     tdi_node *average = tdi_slot(e->graph, variable, tdi_optimizer_average_slot(e->optimizer));
     tdi_moving_average(e->graph, weight, average, &attrs);
 }

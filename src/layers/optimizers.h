@@ -8,6 +8,7 @@
 
 #include <tandem/model.h>
 
+#include "device/call.h"
 #include "graph/graph.h"
 #include "layers/field_table.h"
 
@@ -40,6 +41,9 @@ td_status tdi_optimizer_resolve(td_optimizer *optimizer, tdi_error *error);
 float tdi_optimizer_rate(const td_optimizer *optimizer, int64_t step);
 /* TD_INVALID_ARGUMENT naming the number that is out of range (a learning rate below 0, beta_1 of 1). */
 td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error);
+/* Writes a step's numbers into the control block, from the optimizer as it is set now: momentum, betas, epsilon, decay,
+ * clips and averages may have changed since the updates were emitted; which slots and which clips there are may not. */
+void tdi_optimizer_reckon(const td_optimizer *optimizer, tdi_control *control);
 /* Emits the updates of `count` variables, in the update phase. gradients[i] is the reduced gradient of variables[i], or
  * NULL where it has none; the array is overwritten. */
 td_status tdi_optimizer_emit(tdi_graph *graph, const td_optimizer *optimizer, int count, tdi_variable *const *variables,

@@ -1,64 +1,47 @@
-/* model.h - the inside of a td_model: its layers, its variables and their values, how it was compiled. */
+/* model.h - the inside of a td_model: an architecture, a state of it, and how it was compiled. */
 #ifndef TDI_MODEL_MODEL_H
 #define TDI_MODEL_MODEL_H
 
-#include <tandem/model.h>
-
-#include "layers/layer.h"
 #include "layers/metrics.h"
 #include "layers/optimizers.h"
+#include "model/model_state.h"
 
-#define TDI_MAX_IO      8    /* inputs, or outputs, of a model */
-#define TDI_MAX_LAYERS  4096 /* of a model, and calls of them */
 #define TDI_MAX_METRICS 8
-#define TDI_MAX_SLOTS   5
 
-typedef struct tdi_runtime tdi_runtime; /* src/dist: devices, replicas and plans of a compiled model */
+typedef struct tdi_runtime tdi_runtime; /* src/runtime: devices, threads and plans of a compiled model */
 
 typedef struct tdi_output_training {
     tdi_loss loss;
     float loss_weight; /* 1 */
     int n_metrics;
-    td_metric metrics[TDI_MAX_METRICS]; /* settled; their names and lists are in the context's arena */
+    td_metric metrics[TDI_MAX_METRICS]; /* resolved; their names and lists are in the context's arena */
 } tdi_output_training;
 
-struct td_model {
-    td_context *context;
-    const char *name;
-    char *recipe;    /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
-    bool sequential; /* made as, and written back as, Keras's Sequential */
-    bool bfloat16;   /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
-    uint64_t seed;
-    int n_inputs, n_outputs;
-    td_tensor *inputs[TDI_MAX_IO], *outputs[TDI_MAX_IO];
-    int64_t indices[TDI_MAX_IO];    /* an input that holds indices, whole numbers below this; 0: numbers */
-    tdi_vec(tdi_call_site *) sites; /* in an order that respects edges; InputLayer calls included */
-    tdi_vec(tdi_layer *) layers;    /* Keras's model.layers: by depth, then as a walk from the outputs meets them */
-    tdi_vec(tdi_weight *) weights;  /* Keras's model.weights: layer by layer; variable.index is the position */
-
-    /* Host storage of all variables: values, then the optimizer's slots in the same layout. Trained ones come first, at
-     * variable.offset, `trained` floats of them; last, from `states` on, what stateful layers keep. */
-    int64_t trained, states, total;
-    const float *values;         /* [total]; written through tdi_model_write_values() */
-    uint64_t written;            /* how often that may have been */
-    float *slots[TDI_MAX_SLOTS]; /* [trained] each; NULL where the optimizer has none */
-
-    bool compiled;
-    td_optimizer optimizer; /* resolved */
-    float last_rate;        /* the learning rate of the last step; 0: not known */
-    int64_t iteration;      /* steps taken, those that accumulate gradients included: Keras's iteration */
-    tdi_output_training training[TDI_MAX_IO];
-    char *devices; /* malloc'd */
+/* How the model is trained and run. Plans are made of it, so that it changes only where they are dropped. */
+typedef struct tdi_compiled {
+    bool is_set; /* there are losses */
+    tdi_output_training outputs[TDI_MAX_IO];
+    char *devices; /* malloc'd; NULL: "cpu" */
     int shards;
     bool rematerialize;          /* cheap activations are computed anew for backpropagation rather than kept */
     int64_t steps_per_execution; /* 0: as many as the progress line allows */
     td_precision precision;
-    bool fitting;                        /* a td_fit of it is under way */
     bool by_rules;                       /* the clock is asked nothing: so it was in the run that is resumed */
     bool float32_said;                   /* that it takes the place of the bfloat16 asked for */
     bool separate_replicas;              /* replicas are never computed as one: the tests of replicas ask for it */
     const struct tdi_strategy *strategy; /* how steps are spread over devices; NULL: mirrored */
-    tdi_runtime *runtime;                /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
+} tdi_compiled;
+
+struct td_model {
+    td_context *context;
+    const tdi_architecture *architecture;
+    tdi_model_state *state;
+    tdi_compiled compiled;
+    char *recipe;  /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
+    bool bfloat16; /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
+    bool fitting;  /* a td_fit of it is under way */
+
+    tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
     /* The same, of predictions and evaluations that go another way: in one part, in several. */
     tdi_runtime *runtimes_apart[2];
     void (*free_runtime)(tdi_runtime *runtime);
@@ -69,16 +52,16 @@ td_status tdi_model_create(td_context *context, const char *name, bool sequentia
                            td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs, uint64_t seed,
                            td_model **model, tdi_error *error);
 
-/* Adds a metric of output `output` to `training`: settled, its name and list copied. TD_INVALID_ARGUMENT when it cannot
- * be. */
+/* Adds a metric of output `output` to `training`: resolved, its name and lists copied. TD_INVALID_ARGUMENT when it
+ * cannot be. */
 td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_training *training,
                                const td_metric *metric, tdi_error *error);
 
 /* Keeps a copy of the recipe; NULL: the one there is stays. */
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error);
 
-/* Takes the optimizer (resolved and checked, slots zeroed; Adam's `iteration` 0) and drops the plans. training[] is set
- * by the caller. */
+/* Takes the optimizer (resolved and checked), with zeroed slots and iteration, and drops the plans. compiled.outputs[]
+ * is set by the caller. */
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error);
 /* TD_INVALID_ARGUMENT, with nothing changed, when it cannot be set. */
 td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_error *error);
@@ -86,20 +69,17 @@ td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_
 td_status tdi_model_check_idle(const td_model *model, const char *function, tdi_error *error);
 /* Drops devices and plans: the next use makes them anew. */
 void tdi_model_drop_runtime(td_model *model);
-/* TD_NO_MEMORY: what needs so many floats. */
-td_status tdi_model_short(const char *what, int64_t floats, tdi_error *error);
 
 /* ---- clone.c ---- */
 
-/* A copy of the model with weights, states and, where it `trains`, optimizer's state of its own, so that the model
- * stays as it is; layers and context are the model's. Poison is never left: after a failure there is nothing to
- * release. */
+/* Makes *clone a model of the same architecture and context with a state of its own, slots in it where it `trains`, so
+ * that `model` stays as it is. After a failure there is nothing to release. */
 td_status tdi_model_clone(const td_model *model, bool trains, td_model *clone, tdi_error *error);
-/* Makes what the clone holds the model's: weights, states, the optimizer's state and learning rate. */
+/* Gives the model the clone's values, slots, iteration and learning rate. */
 void tdi_model_take_clone(td_model *model, const td_model *clone);
 void tdi_model_release_clone(td_model *clone); /* a zeroed one too */
 
-/* ---- states.c ---- */
+/* ---- stateful_layers.c ---- */
 
 /* The batch size asked for; for 0 that of the stateful layers, or without such layers Keras's 32. */
 int64_t tdi_model_batch_size(const td_model *model, int64_t asked);
@@ -115,22 +95,39 @@ td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_
                                   tdi_error *error);
 static inline bool tdi_model_is_stateful(const td_model *model)
 {
-    return model->total > model->states;
+    return model->architecture->total > model->architecture->states;
 }
 
-/* To write there: what was made of the values before is not to be used any longer. */
-float *tdi_model_write_values(td_model *model);
+/* ---- the model's own state, through its accessors (model_state.h) ---- */
+
+static inline const float *tdi_model_values(const td_model *model)
+{
+    return tdi_model_state_values(model->state);
+}
+static inline float *tdi_model_write_values(td_model *model)
+{
+    return tdi_model_state_write_values(model->state);
+}
+static inline const float *tdi_model_value(const td_model *model, const tdi_variable *variable)
+{
+    return tdi_model_values(model) + variable->offset;
+}
 static inline float *tdi_model_write_value(td_model *model, const tdi_variable *variable)
 {
     return tdi_model_write_values(model) + variable->offset;
 }
-static inline const float *tdi_model_value(const td_model *model, const tdi_variable *variable)
+/* NULL: the optimizer has no such slot. */
+static inline const float *tdi_model_slots(const td_model *model, int slot)
 {
-    return model->values + variable->offset;
+    return tdi_model_state_slots(model->state, slot);
 }
-static inline float *tdi_model_slot(const td_model *model, const tdi_variable *variable, int slot)
+static inline float *tdi_model_write_slots(td_model *model, int slot)
 {
-    return model->slots[slot] + variable->offset;
+    return tdi_model_state_write_slots(model->state, slot);
+}
+static inline const float *tdi_model_slot(const td_model *model, const tdi_variable *variable, int slot)
+{
+    return tdi_model_slots(model, slot) + variable->offset;
 }
 
 #endif

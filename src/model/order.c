@@ -18,7 +18,7 @@ typedef struct made {
 } made;
 
 typedef struct walk {
-    td_model *model;
+    tdi_architecture *architecture;
     tdi_vec(met) layers; /* in the order met */
     tdi_vec(made) calls; /* those that outputs depend on, each behind its inputs */
     int turns;
@@ -27,16 +27,16 @@ typedef struct walk {
 
 static bool is_input(const walk *w, const tdi_call_site *site)
 {
-    for (int i = 0; i < w->model->n_inputs; i++)
-        if (w->model->inputs[i]->site == site)
+    for (int i = 0; i < w->architecture->n_inputs; i++)
+        if (w->architecture->inputs[i]->site == site)
             return true;
     return false;
 }
 
-static bool is_listed(const td_model *model, const tdi_call_site *site)
+static bool is_listed(const tdi_architecture *architecture, const tdi_call_site *site)
 {
-    for (int i = 0; i < model->sites.count; i++)
-        if (model->sites.at[i] == site)
+    for (int i = 0; i < architecture->sites.count; i++)
+        if (architecture->sites.at[i] == site)
             return true;
     return false;
 }
@@ -84,7 +84,7 @@ static tdi_call_site *call_before(const walk *w, const tdi_call_site *site)
  * and Keras's order has a call behind its inputs too. */
 static td_status visit(walk *w, tdi_call_site *site, tdi_error *error)
 {
-    if (is_listed(w->model, site))
+    if (is_listed(w->architecture, site))
         return TD_OK;
     meet(w, site->layer);
     if (site->n_in == 0 && !is_input(w, site))
@@ -96,15 +96,15 @@ static td_status visit(walk *w, tdi_call_site *site, tdi_error *error)
         TDI_TRY(visit(w, before, error));
     for (int i = 0; i < site->n_in && !is_input(w, site); i++)
         TDI_TRY(visit(w, site->in[i]->site, error));
-    if (!tdi_push(&w->model->sites, site))
+    if (!tdi_push(&w->architecture->sites, site))
         w->failed = true;
     return w->failed ? tdi_no_memory(error) : TD_OK;
 }
 
 static td_status visit_outputs(walk *w, tdi_error *error)
 {
-    for (int i = 0; i < w->model->n_outputs; i++)
-        TDI_TRY(visit(w, w->model->outputs[i]->site, error));
+    for (int i = 0; i < w->architecture->n_outputs; i++)
+        TDI_TRY(visit(w, w->architecture->outputs[i]->site, error));
     return TD_OK;
 }
 
@@ -137,23 +137,23 @@ static void find_depths(walk *w)
 static td_status order_calls(walk *w, tdi_error *error)
 {
     TDI_TRY(visit_outputs(w, error));
-    if (w->model->sites.count > TDI_MAX_LAYERS)
+    if (w->architecture->sites.count > TDI_MAX_LAYERS)
         return tdi_fail(error, TD_UNSUPPORTED, "model: it has %d calls of layers; at most %d are possible",
-                        w->model->sites.count, TDI_MAX_LAYERS);
-    for (int i = 0; i < w->model->sites.count; i++)
-        if (!tdi_push(&w->calls, ((made){w->model->sites.at[i], 0, -1})))
+                        w->architecture->sites.count, TDI_MAX_LAYERS);
+    for (int i = 0; i < w->architecture->sites.count; i++)
+        if (!tdi_push(&w->calls, ((made){w->architecture->sites.at[i], 0, -1})))
             return tdi_no_memory(error);
     find_depths(w);
     if (w->calls.count == w->layers.count)
         return TD_OK; /* none is */
-    w->model->sites.count = 0;
+    w->architecture->sites.count = 0;
     return visit_outputs(w, error);
 }
 
 static td_status add_unused_inputs(walk *w, tdi_error *error)
 {
-    for (int i = 0; i < w->model->n_inputs; i++)
-        TDI_TRY(visit(w, w->model->inputs[i]->site, error));
+    for (int i = 0; i < w->architecture->n_inputs; i++)
+        TDI_TRY(visit(w, w->architecture->inputs[i]->site, error));
     return TD_OK;
 }
 
@@ -172,15 +172,15 @@ static td_status list_layers(walk *w, tdi_error *error)
             if (strcmp(w->layers.at[j].layer->name, layer->name) == 0)
                 return tdi_fail(error, TD_INVALID_ARGUMENT, "model: two layers are named \"%s\"; names must differ",
                                 layer->name);
-        if (!tdi_push(&w->model->layers, layer))
+        if (!tdi_push(&w->architecture->layers, layer))
             return tdi_no_memory(error);
     }
     return TD_OK;
 }
 
-td_status tdi_model_order(td_model *model, tdi_error *error)
+td_status tdi_architecture_order(tdi_architecture *architecture, tdi_error *error)
 {
-    walk w = {.model = model};
+    walk w = {.architecture = architecture};
     td_status status = order_calls(&w, error);
     if (status == TD_OK)
         status = add_unused_inputs(&w, error);

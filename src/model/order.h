@@ -1,9 +1,9 @@
-/* order.h - fills model->sites and model->layers from its inputs and outputs. */
+/* order.h - fills model->architecture->sites and model->architecture->layers from its inputs and outputs. */
 #ifndef TDI_MODEL_ORDER_H
 #define TDI_MODEL_ORDER_H
 
-#include "model/model.h"
+#include "model/architecture.h"
 
-td_status tdi_model_order(td_model *model, tdi_error *error);
+td_status tdi_architecture_order(tdi_architecture *architecture, tdi_error *error);
 
 #endif

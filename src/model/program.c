@@ -6,12 +6,13 @@
 
 typedef struct builder {
     const td_model *model;
+    const tdi_architecture *architecture; /* the model's */
     tdi_program *program;
     tdi_graph *graph;
     tdi_mode mode;
     bool bfloat16; /* where a layer wishes it */
     tdi_emit emit;
-    tdi_node *(*values)[TDI_MAX_LAYER_OUTPUTS]; /* by position in model->sites */
+    tdi_node *(*values)[TDI_MAX_LAYER_OUTPUTS]; /* by position in model->architecture->sites */
     tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
     tdi_node *metrics[TDI_MAX_IO][TDI_MAX_METRICS];
 } builder;
@@ -25,8 +26,8 @@ static td_shape with_batch(const td_shape *sample)
 
 static bool makes_output(const td_model *model, const tdi_call_site *site)
 {
-    for (int o = 0; o < model->n_outputs; o++)
-        if (model->outputs[o]->site == site)
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        if (model->architecture->outputs[o]->site == site)
             return true;
     return false;
 }
@@ -35,34 +36,34 @@ static bool makes_output(const td_model *model, const tdi_call_site *site)
  * loss is computed of. */
 static bool wishes_bfloat16(const td_model *model, const tdi_call_site *site)
 {
-    bool all = model->precision == TD_PRECISION_BFLOAT16 && !makes_output(model, site);
-    return site->n_in && model->precision != TD_PRECISION_FLOAT32 && (all || site->layer->bfloat16);
+    bool all = model->compiled.precision == TD_PRECISION_BFLOAT16 && !makes_output(model, site);
+    return site->n_in && model->compiled.precision != TD_PRECISION_FLOAT32 && (all || site->layer->bfloat16);
 }
 
 bool tdi_model_wishes_bfloat16(const td_model *model)
 {
     bool any = false;
-    for (int i = 0; i < model->sites.count; i++)
-        any = any || wishes_bfloat16(model, model->sites.at[i]);
+    for (int i = 0; i < model->architecture->sites.count; i++)
+        any = any || wishes_bfloat16(model, model->architecture->sites.at[i]);
     return any;
 }
 
 static tdi_node *value_of(const builder *b, const td_tensor *tensor)
 {
-    for (int i = 0; i < b->model->sites.count; i++)
-        if (b->model->sites.at[i] == tensor->site)
+    for (int i = 0; i < b->architecture->sites.count; i++)
+        if (b->architecture->sites.at[i] == tensor->site)
             return b->values[i][tensor->which];
     return NULL;
 }
 
 static tdi_node *emit_input(const builder *b, const tdi_call_site *site)
 {
-    for (int i = 0; i < b->model->n_inputs; i++) {
-        const td_tensor *input = b->model->inputs[i];
+    for (int i = 0; i < b->architecture->n_inputs; i++) {
+        const td_tensor *input = b->architecture->inputs[i];
         if (input->site != site)
             continue;
         td_shape shape = with_batch(&input->shape);
-        return tdi_input(b->graph, i, &shape, b->model->indices[i] ? TD_INT32 : TD_FLOAT32);
+        return tdi_input(b->graph, i, &shape, b->architecture->indices[i] ? TD_INT32 : TD_FLOAT32);
     }
     return NULL;
 }
@@ -85,11 +86,11 @@ static void emit_call(const builder *b, const tdi_call_site *site, tdi_node **ou
 
 static td_status emit_layers(builder *b)
 {
-    b->values = tdi_alloc(b->graph->arena, (size_t)b->model->sites.count * sizeof *b->values);
+    b->values = tdi_alloc(b->graph->arena, (size_t)b->architecture->sites.count * sizeof *b->values);
     if (!b->values)
         return tdi_no_memory(&b->graph->error);
-    for (int i = 0; i < b->model->sites.count; i++) {
-        const tdi_call_site *site = b->model->sites.at[i];
+    for (int i = 0; i < b->architecture->sites.count; i++) {
+        const tdi_call_site *site = b->architecture->sites.at[i];
         b->graph->scope = site->layer->name;
         b->graph->bfloat16 = b->bfloat16 && wishes_bfloat16(b->model, site);
         if (site->n_in)
@@ -102,16 +103,16 @@ static td_status emit_layers(builder *b)
                        : tdi_fail(&b->graph->error, TD_INTERNAL, "layer \"%s\" emitted nothing", site->layer->name);
     }
     b->graph->bfloat16 = false;
-    for (int o = 0; o < b->model->n_outputs; o++)
-        b->predictions[o] = value_of(b, b->model->outputs[o]);
+    for (int o = 0; o < b->architecture->n_outputs; o++)
+        b->predictions[o] = value_of(b, b->architecture->outputs[o]);
     return TD_OK;
 }
 
 static tdi_node *emit_outputs(const builder *b)
 {
     tdi_node *node = NULL;
-    for (int o = 0; o < b->model->n_outputs; o++) {
-        b->graph->scope = b->model->outputs[o]->site->layer->name;
+    for (int o = 0; o < b->architecture->n_outputs; o++) {
+        b->graph->scope = b->architecture->outputs[o]->site->layer->name;
         node = tdi_place_output(b->graph, b->predictions[o], TDI_HOME_OUTPUT, NULL, o);
         if (!node || !tdi_push(&b->graph->outputs, node))
             return NULL;
@@ -124,12 +125,12 @@ static tdi_node *emit_loss(builder *b)
 {
     tdi_node *total = NULL;
     b->graph->scope = "loss";
-    for (int o = 0; o < b->model->n_outputs; o++) {
-        const tdi_output_training *training = &b->model->training[o];
-        td_shape sample = tdi_loss_target_shape(&training->loss, &b->model->outputs[o]->shape);
+    for (int o = 0; o < b->architecture->n_outputs; o++) {
+        const tdi_output_training *training = &b->model->compiled.outputs[o];
+        td_shape sample = tdi_loss_target_shape(&training->loss, &b->architecture->outputs[o]->shape);
         td_shape shape = with_batch(&sample);
         td_dtype dtype = tdi_loss_wants_classes(&training->loss) ? TD_INT32 : TD_FLOAT32;
-        b->targets[o] = tdi_input(b->graph, b->model->n_inputs + o, &shape, dtype);
+        b->targets[o] = tdi_input(b->graph, b->architecture->n_inputs + o, &shape, dtype);
         b->losses[o] = tdi_loss_emit(b->graph, &training->loss, b->predictions[o], b->targets[o]);
         tdi_node *mean = tdi_batch_mean(b->graph, b->losses[o]);
         if (training->loss_weight != 1.0f)
@@ -145,7 +146,7 @@ static tdi_node *emit_reduction(const builder *b, tdi_variable *variable, tdi_no
 {
     b->graph->scope = variable->layer;
     tdi_node *node = tdi_place_output(b->graph, gradient, TDI_HOME_GRADIENT, variable, 0);
-    float scale = b->model->optimizer.loss_scale_factor;
+    float scale = b->model->state->optimizer.loss_scale_factor;
     if (b->graph->parts > 1)
         node = tdi_reduce_scatter(b->graph, node, variable);
     if (scale > 0)
@@ -164,20 +165,20 @@ typedef struct reductions {
 
 static td_status make_reductions(const builder *b, reductions *all)
 {
-    int most = b->model->weights.count;
+    int most = b->architecture->weights.count;
     *all = (reductions){.variables = TDI_NEW_ARRAY(b->graph->arena, tdi_variable *, most),
                         .gradients = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, most)};
     if (!all->variables || !all->gradients)
         return tdi_no_memory(&b->graph->error);
     for (int i = 0; i < most; i++)
-        if (b->model->weights.at[i]->variable.trainable)
-            all->variables[all->count++] = &b->model->weights.at[i]->variable;
+        if (b->architecture->weights.at[i]->variable.trainable)
+            all->variables[all->count++] = &b->architecture->weights.at[i]->variable;
     return TD_OK;
 }
 
 static td_status emit_updates(const builder *b, const reductions *all)
 {
-    return tdi_optimizer_emit(b->graph, &b->model->optimizer, all->count, all->variables, all->gradients);
+    return tdi_optimizer_emit(b->graph, &b->model->state->optimizer, all->count, all->variables, all->gradients);
 }
 
 static td_status emit_backward(builder *b, tdi_node *loss)
@@ -189,8 +190,8 @@ static td_status emit_backward(builder *b, tdi_node *loss)
         return tdi_no_memory(&b->graph->error);
     for (int i = 0; i < all.count; i++)
         of[i] = tdi_parameter(b->graph, all.variables[i]);
-    if (b->model->optimizer.loss_scale_factor > 0)
-        loss = tdi_affine(b->graph, loss, b->model->optimizer.loss_scale_factor, 0);
+    if (b->model->state->optimizer.loss_scale_factor > 0)
+        loss = tdi_affine(b->graph, loss, b->model->state->optimizer.loss_scale_factor, 0);
     TDI_TRY(tdi_gradients(b->graph, loss, all.count, of, all.gradients));
     for (int i = all.count - 1; i >= 0; i--)
         if (all.gradients[i])
@@ -238,8 +239,8 @@ static int accumulate(const builder *b, tdi_node *values)
 static void emit_regularization_metric(const builder *b)
 {
     tdi_node *sum = NULL;
-    for (int i = 0; i < b->model->weights.count; i++) {
-        tdi_variable *variable = &b->model->weights.at[i]->variable;
+    for (int i = 0; i < b->architecture->weights.count; i++) {
+        tdi_variable *variable = &b->architecture->weights.at[i]->variable;
         if (variable->l1 == 0.0f && variable->l2 == 0.0f)
             continue;
         tdi_node *term = tdi_regularization(b->graph, tdi_parameter(b->graph, variable), variable->l1, variable->l2);
@@ -253,8 +254,8 @@ static void emit_regularization_metric(const builder *b)
 static void emit_metrics(builder *b)
 {
     b->graph->scope = "metrics";
-    for (int o = 0; o < b->model->n_outputs; o++) {
-        const tdi_output_training *training = &b->model->training[o];
+    for (int o = 0; o < b->architecture->n_outputs; o++) {
+        const tdi_output_training *training = &b->model->compiled.outputs[o];
         for (int m = 0; m < training->n_metrics; m++)
             b->metrics[o][m] =
                 tdi_metric_emit(b->graph, &training->metrics[m], &training->loss, b->predictions[o], b->targets[o]);
@@ -265,10 +266,10 @@ static void accumulate_metrics(const builder *b)
 {
     b->graph->scope = "metrics";
     tdi_metric_slots *slots = &b->program->slots;
-    for (int o = 0; o < b->model->n_outputs; o++) {
+    for (int o = 0; o < b->architecture->n_outputs; o++) {
         slots->loss[o] = accumulate(b, b->losses[o]);
-        for (int m = 0; m < b->model->training[o].n_metrics; m++) {
-            const td_metric *metric = &b->model->training[o].metrics[m];
+        for (int m = 0; m < b->model->compiled.outputs[o].n_metrics; m++) {
+            const td_metric *metric = &b->model->compiled.outputs[o].metrics[m];
             slots->metrics[o][m] = take_slots(b, tdi_metric_accumulators(metric));
             tdi_metric_accumulate(b->graph, metric, b->metrics[o][m], b->targets[o], slots->metrics[o][m]);
         }
@@ -277,9 +278,9 @@ static void accumulate_metrics(const builder *b)
 
 int tdi_program_classes(const td_model *model, int output)
 {
-    const td_shape *shape = &model->outputs[output]->shape;
+    const td_shape *shape = &model->architecture->outputs[output]->shape;
     int64_t width = shape->rank > 0 ? shape->dim[shape->rank - 1] : 0;
-    switch (model->training[output].loss.kind) {
+    switch (model->compiled.outputs[output].loss.kind) {
     case TDI_LOSS_SPARSE_CATEGORICAL:
     case TDI_LOSS_CATEGORICAL:
         return width > 1 ? (int)width : 0;
@@ -292,7 +293,7 @@ int tdi_program_classes(const td_model *model, int output)
 
 static void count_confusion(builder *b, int output)
 {
-    const tdi_loss *loss = &b->model->training[output].loss;
+    const tdi_loss *loss = &b->model->compiled.outputs[output].loss;
     tdi_metric_slots *slots = &b->program->slots;
     int classes = tdi_program_classes(b->model, output);
     bool two = loss->kind == TDI_LOSS_BINARY;
@@ -330,7 +331,7 @@ static td_status build(builder *b)
         b->graph->backward = forward < b->graph->nodes.count ? b->graph->nodes.at[forward] : NULL;
     }
     accumulate_metrics(b);
-    for (int o = 0; b->mode == TDI_CONFUSION && o < b->model->n_outputs; o++)
+    for (int o = 0; b->mode == TDI_CONFUSION && o < b->architecture->n_outputs; o++)
         count_confusion(b, o);
     return b->graph->error.status;
 }
@@ -343,7 +344,7 @@ static td_status run_passes(const builder *b, const tdi_device *device, tdi_erro
         TDI_TRY(tdi_precision(program->graph, device->kernels));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     TDI_TRY(tdi_fuse(program->graph, &program->remarks));
-    if (b->model->rematerialize && b->graph->backward)
+    if (b->model->compiled.rematerialize && b->graph->backward)
         TDI_TRY(tdi_rematerialize(program->graph, b->graph->backward->id, &program->remarks));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     return tdi_schedule_make(program->graph, &program->schedule, &program->collectives, error);
@@ -352,10 +353,10 @@ static td_status run_passes(const builder *b, const tdi_device *device, tdi_erro
 td_status tdi_check_logs(const td_model *model, bool validation, tdi_error *error)
 {
     const char *largest = "";
-    int logs = model->n_outputs > 1 ? model->n_outputs + 1 : 1, most = 0;
-    for (int o = 0; o < model->n_outputs; o++)
-        for (int m = 0; m < model->training[o].n_metrics; m++) {
-            const td_metric *metric = &model->training[o].metrics[m];
+    int logs = model->architecture->n_outputs > 1 ? model->architecture->n_outputs + 1 : 1, most = 0;
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        for (int m = 0; m < model->compiled.outputs[o].n_metrics; m++) {
+            const td_metric *metric = &model->compiled.outputs[o].metrics[m];
             int results = tdi_metric_results(metric);
             logs += results;
             if (results > most) {
@@ -384,7 +385,8 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
         return tdi_no_memory(error);
     program->graph->parts = target->parts;
     program->graph->effects_last = target->effects_last;
-    builder b = {.model = model, .program = program, .graph = program->graph, .mode = mode};
+    builder b = {
+        .model = model, .architecture = model->architecture, .program = program, .graph = program->graph, .mode = mode};
     b.bfloat16 = target->device && !target->device->no_bfloat16 && !target->float32;
     b.emit = (tdi_emit){.graph = b.graph,
                         .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS,
@@ -460,16 +462,16 @@ void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, cons
                       td_logs *logs)
 {
     double total = slots->regularization >= 0 ? mean_of(sums, slots->regularization) : 0;
-    for (int o = 0; o < model->n_outputs; o++)
-        total += model->training[o].loss_weight * mean_of(sums, slots->loss[o]);
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        total += model->compiled.outputs[o].loss_weight * mean_of(sums, slots->loss[o]);
     add_log(logs, total, (name_parts){prefix, "loss"});
-    bool several = model->n_outputs > 1;
-    for (int o = 0; o < model->n_outputs && several; o++)
+    bool several = model->architecture->n_outputs > 1;
+    for (int o = 0; o < model->architecture->n_outputs && several; o++)
         add_log(logs, mean_of(sums, slots->loss[o]),
-                (name_parts){prefix, model->outputs[o]->site->layer->name, "_loss"});
-    for (int o = 0; o < model->n_outputs; o++) {
-        const tdi_output_training *training = &model->training[o];
-        const char *output = several ? model->outputs[o]->site->layer->name : "";
+                (name_parts){prefix, model->architecture->outputs[o]->site->layer->name, "_loss"});
+    for (int o = 0; o < model->architecture->n_outputs; o++) {
+        const tdi_output_training *training = &model->compiled.outputs[o];
+        const char *output = several ? model->architecture->outputs[o]->site->layer->name : "";
         for (int m = 0; m < training->n_metrics; m++)
             add_metric(training, m, sums ? sums + 2 * slots->metrics[o][m] : NULL, prefix, output, logs);
     }

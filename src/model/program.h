@@ -16,6 +16,12 @@ typedef enum tdi_mode {
     TDI_MODES
 } tdi_mode;
 
+/* Does a step change the weights? */
+static inline bool tdi_updates(tdi_mode mode)
+{
+    return mode == TDI_TRAIN || mode == TDI_APPLY;
+}
+
 /* Is it a step that trains, or half of one? */
 static inline bool tdi_trains(tdi_mode mode)
 {

@@ -46,8 +46,8 @@ static void show_shape(tdi_text *text, const td_tensor *tensor)
 /* Of the layer's first call; several outputs as a list. */
 static void show_outputs(tdi_text *text, const td_model *model, const tdi_layer *layer)
 {
-    for (int i = 0; i < model->sites.count; i++) {
-        const tdi_call_site *site = model->sites.at[i];
+    for (int i = 0; i < model->architecture->sites.count; i++) {
+        const tdi_call_site *site = model->architecture->sites.at[i];
         if (site->layer != layer)
             continue;
         for (int o = 0; o < site->n_out; o++) {
@@ -89,21 +89,21 @@ td_status td_summary(td_model *model, FILE *out)
         return TD_INVALID_ARGUMENT;
     if (!out)
         return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "td_summary: a FILE to write to was expected");
-    fprintf(out, "Model: \"%s\"\n", model->name);
+    fprintf(out, "Model: \"%s\"\n", model->architecture->name);
     rule(out, "┏", "┳", "━", "┓");
     fprintf(out, "┃ %-*s ┃ %-*s ┃ %*s ┃\n", NAME - 2, "Layer (type)", SHAPE - 2, "Output Shape", COUNT - 2, "Param #");
     rule(out, "┡", "╇", "━", "┩");
-    for (int i = 0; i < model->layers.count; i++) {
-        if (model->sequential && model->layers.at[i]->type->min_in == 0)
+    for (int i = 0; i < model->architecture->layers.count; i++) {
+        if (model->architecture->sequential && model->architecture->layers.at[i]->type->min_in == 0)
             continue;
-        row(model, model->layers.at[i], out);
+        row(model, model->architecture->layers.at[i], out);
     }
     rule(out, "└", "┴", "─", "┘");
     totals(model, out);
-    if (model->optimizer.kind != TD_OPTIMIZER_NONE)
+    if (model->state->optimizer.kind != TD_OPTIMIZER_NONE)
         fprintf(out, " Optimizer: %s, learning rate %g, %lld steps taken\n",
-                tdi_config_type_of(tdi_optimizer_types, model->optimizer.kind)->class_name,
-                (double)td_learning_rate(model), (long long)model->iteration);
+                tdi_config_type_of(tdi_optimizer_types, model->state->optimizer.kind)->class_name,
+                (double)td_learning_rate(model), (long long)model->state->iteration);
     if (fflush(out) == 0 && !ferror(out))
         return TD_OK;
     return tdi_fail(&model->context->error, TD_IO, "the summary could not be written");

@@ -6,17 +6,17 @@
 
 int td_weight_count(const td_model *model)
 {
-    return model ? model->weights.count : 0;
+    return model ? model->architecture->weights.count : 0;
 }
 
 static td_status find(const td_model *model, int index, tdi_variable **variable)
 {
     if (!model)
         return TD_INVALID_ARGUMENT;
-    if (index < 0 || index >= model->weights.count)
+    if (index < 0 || index >= model->architecture->weights.count)
         return tdi_fail(&model->context->error, TD_NOT_FOUND, "model \"%s\" has %d weights; there is no number %d",
-                        model->name, model->weights.count, index);
-    *variable = &model->weights.at[index]->variable;
+                        model->architecture->name, model->architecture->weights.count, index);
+    *variable = &model->architecture->weights.at[index]->variable;
     return TD_OK;
 }
 
@@ -60,16 +60,17 @@ td_status td_set_weight(td_model *model, int index, const float *values, size_t 
 /* The trained weights come first, and slots are laid out as they are. */
 void td_finalize_variable_values(td_model *model)
 {
-    int slot = model ? tdi_optimizer_average_slot(&model->optimizer) : -1;
-    if (slot >= 0 && model->iteration > 0)
-        memcpy(tdi_model_write_values(model), model->slots[slot], (size_t)model->trained * sizeof(float));
+    int slot = model ? tdi_optimizer_average_slot(&model->state->optimizer) : -1;
+    if (slot >= 0 && model->state->iteration > 0)
+        memcpy(tdi_model_write_values(model), tdi_model_slots(model, slot),
+               (size_t)model->architecture->trained * sizeof(float));
 }
 
 int64_t td_parameter_count(const td_model *model, int64_t *trainable)
 {
     int64_t all = 0, trained = 0;
     for (int i = 0; i < td_weight_count(model); i++) {
-        const tdi_variable *variable = &model->weights.at[i]->variable;
+        const tdi_variable *variable = &model->architecture->weights.at[i]->variable;
         all += variable->elements;
         trained += variable->trainable ? variable->elements : 0;
     }
@@ -88,25 +89,27 @@ static td_status shape_of(td_tensor *const *tensors, int count, int index, td_sh
 
 td_status td_input_shape(const td_model *model, int index, td_shape *shape)
 {
-    return shape_of(model ? model->inputs : NULL, model ? model->n_inputs : 0, index, shape);
+    return shape_of(model ? model->architecture->inputs : NULL, model ? model->architecture->n_inputs : 0, index,
+                    shape);
 }
 
 td_status td_output_shape(const td_model *model, int index, td_shape *shape)
 {
-    return shape_of(model ? model->outputs : NULL, model ? model->n_outputs : 0, index, shape);
+    return shape_of(model ? model->architecture->outputs : NULL, model ? model->architecture->n_outputs : 0, index,
+                    shape);
 }
 
 float td_learning_rate(const td_model *model)
 {
-    return model ? tdi_optimizer_rate(&model->optimizer, model->iteration) : 0;
+    return model ? tdi_optimizer_rate(&model->state->optimizer, model->state->iteration) : 0;
 }
 
 td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_error *error)
 {
-    const td_optimizer *optimizer = &model->optimizer;
+    const td_optimizer *optimizer = &model->state->optimizer;
     if (optimizer->kind == TD_OPTIMIZER_NONE)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no optimizer; call td_compile first",
-                        model->name);
+                        model->architecture->name);
     if (optimizer->schedule.kind)
         return tdi_fail(
             error, TD_INVALID_ARGUMENT,
@@ -117,7 +120,7 @@ td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "the learning rate was to be set to %g; a finite number not below 0 was expected",
                         (double)learning_rate);
-    model->optimizer.learning_rate = learning_rate;
+    model->state->optimizer.learning_rate = learning_rate;
     return TD_OK;
 }
 

@@ -11,6 +11,8 @@ static td_status dropout_infer(tdi_node *node, tdi_error *error)
     if (!(attrs->rate >= 0.0f && attrs->rate < 1.0f))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "rate %g: it must be at least 0 and less than 1",
                         (double)attrs->rate);
+    if (attrs->number >= TDI_DROPOUT_NUMBERS)
+        return tdi_fail(error, TD_INTERNAL, "number %d: the control block has %d", attrs->number, TDI_DROPOUT_NUMBERS);
     if (!tdi_shape_has_batch(&node->in[0]->shape))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "of %s, which has no batch: draws are keyed by row",
                         TDI_TEXT(&node->in[0]->shape));
@@ -43,17 +45,30 @@ tdi_philox tdi_dropout_draw(const tdi_control *control, uint64_t stream, uint64_
     return tdi_philox_block(tdi_dropout_key(control, stream), (uint64_t)control->step, quad);
 }
 
+tdi_dropout_numbers tdi_dropout_numbers_of(float rate)
+{
+    return (tdi_dropout_numbers){.rate = rate, .scale = 1.0f / (1.0f - rate)};
+}
+
+static void dropout_numbers(const void *attributes, tdi_control *control)
+{
+    const tdi_dropout_attrs *attrs = attributes;
+    if (attrs->number >= 0)
+        control->dropout[attrs->number] = tdi_dropout_numbers_of(attrs->rate);
+}
+
 static void dropout_reference(const tdi_call *call)
 {
     const tdi_dropout_attrs *attrs = call->attrs;
     const float *x = call->in[0].data;
-    float *out = call->out.data, scale = 1.0f / (1.0f - attrs->rate);
+    float *out = call->out.data;
+    tdi_dropout_numbers numbers = tdi_dropout_of(call);
     int64_t count = tdi_shape_elements(&call->out.shape);
     int64_t first = count ? call->part->first_row * (count / call->out.shape.dim[0]) : 0;
     for (int64_t i = 0; i < count; i++) {
         uint64_t element = (uint64_t)(first + i);
         tdi_philox draw = tdi_dropout_draw(call->control, attrs->stream, element / 4);
-        out[i] = tdi_uniform(draw.word[element % 4]) >= attrs->rate ? x[i] * scale : 0.0f;
+        out[i] = tdi_uniform(draw.word[element % 4]) >= numbers.rate ? x[i] * numbers.scale : 0.0f;
     }
 }
 
@@ -70,6 +85,7 @@ const tdi_op tdi_op_dropout = {.name = "dropout",
                                .infer = dropout_infer,
                                .gradient = dropout_gradient,
                                .reference = dropout_reference,
+                               .numbers = dropout_numbers,
                                .reads = tdi_reads_same,
                                .in_place = 1,
                                .describe = dropout_describe,

@@ -347,10 +347,18 @@ enum { TDI_MOST_BUCKETS = 1 << 24 }; /* a float counts them exactly */
  * `stream`, the counter (control->step, row in the global batch * elements per row + element). The gradient is the same
  * op on dy with the same stream. */
 typedef struct tdi_dropout_attrs {
-    float rate;
+    float rate; /* where nobody sets another in the control block */
     uint64_t stream;
+    int number; /* of the rate in the control block, below TDI_DROPOUT_NUMBERS; -1: it has none, and is never another */
 } tdi_dropout_attrs;
 tdi_node *tdi_dropout(tdi_graph *graph, tdi_node *x, const tdi_dropout_attrs *attrs);
+tdi_dropout_numbers tdi_dropout_numbers_of(float rate);
+/* The rate and scale of a dropout's step. */
+static inline tdi_dropout_numbers tdi_dropout_of(const tdi_call *call)
+{
+    const tdi_dropout_attrs *attrs = (const tdi_dropout_attrs *)call->attrs;
+    return attrs->number < 0 ? tdi_dropout_numbers_of(attrs->rate) : call->control->dropout[attrs->number];
+}
 /* The four draws of elements 4 quad .. 4 quad + 3; for kernels. */
 tdi_philox tdi_dropout_draw(const tdi_control *control, uint64_t stream, uint64_t quad);
 /* The key of a stream's draws: tdi_dropout_draw is tdi_philox_block(key, control->step, quad). */
@@ -509,8 +517,8 @@ typedef struct tdi_clip_factor_attrs {
 tdi_node *tdi_clip_factor(tdi_graph *graph, int count, tdi_node *const *squared_norms, float limit, bool global);
 tdi_node *tdi_clip_by_norm(tdi_graph *graph, tdi_node *gradient, tdi_node *factor, tdi_variable *variable);
 
-/* Keras's update of a weight and its slots, in place. The learning rate and the iteration come from the control; with
- * control->skip nothing is done. */
+/* Keras's update of a weight and its slots, in place. With control->skip nothing is done. The numbers of a step come from
+ * control->optimizer; the attributes say which they are where nobody sets others. */
 typedef struct tdi_optimizer_attrs {
     float momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
     bool nesterov, amsgrad;
@@ -553,14 +561,7 @@ typedef struct tdi_left_gradient {
 } tdi_left_gradient;
 tdi_left_gradient tdi_left_by(const tdi_call *call, int part);
 
-/* What one step of Adam multiplies with: alpha = learning_rate * sqrt(1 - beta_2^t) / (1 - beta_1^t), 1 - beta_1 and
- * 1 - beta_2, rounded as Keras does. For kernels. */
-typedef struct tdi_adam_rates {
-    float alpha, rate_1, rate_2;
-} tdi_adam_rates;
-tdi_adam_rates tdi_adam_rates_at(const tdi_optimizer_attrs *attrs, const tdi_control *control);
-
-/* The exponential moving average of an updated weight, which takes over the average now and then. An effect. */
+/* The exponential moving average of an updated weight, which takes the average's value now and then. An effect. */
 typedef struct tdi_moving_average_attrs {
     float momentum;
     int overwrite_frequency; /* in updates; 0: never */
@@ -568,11 +569,10 @@ typedef struct tdi_moving_average_attrs {
 tdi_node *tdi_moving_average(tdi_graph *graph, tdi_node *weight, tdi_node *average,
                              const tdi_moving_average_attrs *attrs);
 
-/* One step of it; for kernels. */
-typedef struct tdi_average_step {
-    float momentum;
-    bool overwrite;
-} tdi_average_step;
-tdi_average_step tdi_average_step_at(const tdi_moving_average_attrs *attrs, const tdi_control *control);
+/* ---- the control block ---- */
+
+/* Reckons what follows from rows, learning rate and iteration: inverse_rows, and for each node of the graph the numbers
+ * that its attributes give. */
+void tdi_control_reckon(tdi_control *control, const tdi_graph *graph);
 
 #endif

@@ -42,7 +42,7 @@ typedef struct trial {
     const candidate *turn;
     double *elapsed; /* [threads] */
     tdi_control control;
-    atomic_bool failed; /* a kernel's library ran out of memory: it would look fast */
+    atomic_bool failed[2]; /* a kernel's library ran out of memory: it would look fast */
 } trial;
 
 /* ---- memory ---- */
@@ -130,6 +130,7 @@ static void bind_call(const trial *t, const candidate *one, int thread, char *co
     call->scratch = one->scratch[thread];
     call->sums = one->sums ? one->sums + thread / t->plan->spec.lanes * one->sums_each : NULL;
     call->control = &t->control;
+    call->failed = (atomic_bool *)(uintptr_t)t->failed;
     call->part = &part;
 }
 
@@ -224,7 +225,7 @@ static td_status take_turn(trial *t, int i, double *seconds, tdi_error *error)
     for (int thread = 0; thread < t->threads; thread++)
         most = t->elapsed[thread] > most ? t->elapsed[thread] : most;
     *seconds = most / t->all[i].repetitions;
-    return atomic_load(&t->failed) ? tdi_no_memory(error) : TD_OK;
+    return atomic_load(&t->failed[0]) ? tdi_no_memory(error) : TD_OK;
 }
 
 /* The first turn, in which nothing is in the caches, says how often a run must be repeated for the clock to see it; of
@@ -250,7 +251,9 @@ static td_status begin(tdi_contest *contest, tdi_error *error)
     const tdi_chooser *chooser = t->plan->spec.chooser;
     t->workers = chooser->workers;
     t->threads = t->workers * t->plan->spec.lanes;
-    t->control = (tdi_control){.rows = 1, .weights = 1, .failed = &t->failed};
+    t->control = (tdi_control){.rows = 1, .inverse_rows = 1, .weights = 1};
+    if (t->node->op->numbers)
+        t->node->op->numbers(t->node->attrs, &t->control);
     t->start.count = (uint32_t)t->threads;
     t->start.spin = tdi_team_spins(chooser->team, t->threads);
     t->arena = tdi_arena_create();

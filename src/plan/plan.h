@@ -54,6 +54,7 @@ typedef struct tdi_bindings {
     char *exchange;             /* tdi_plan_exchange_bytes, shared by all shards */
     double *metrics;            /* [slots][2] */
     const tdi_control *control; /* [lanes]: each thread writes its own between steps */
+    atomic_bool *failed;        /* [2]: set by calls that fail, by their control's turn; NULL: nobody asks */
     const tdi_part *part;       /* [lanes] */
 } tdi_bindings;
 

@@ -10,7 +10,7 @@ bool tdi_computes_bfloat16(const tdi_runtime *runtime)
 
 const char *tdi_why_float32(const tdi_runtime *runtime)
 {
-    td_precision asked = runtime->model->precision;
+    td_precision asked = runtime->model->compiled.precision;
     if (!tdi_model_wishes_bfloat16(runtime->model))
         return asked == TD_PRECISION_FLOAT32    ? "it was asked for"
                : asked == TD_PRECISION_BFLOAT16 ? "the last layers stay in it, and there are no others"
@@ -57,7 +57,7 @@ static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t b
 
 static void explain_epoch(const tdi_runtime *runtime, FILE *out)
 {
-    long long steps = (long long)runtime->model->steps_per_execution;
+    long long steps = (long long)runtime->model->compiled.steps_per_execution;
     if (steps)
         fprintf(out, "an epoch: %lld step%s a run, as steps_per_execution says", steps, steps == 1 ? "" : "s");
     else
@@ -69,7 +69,7 @@ static void explain_epoch(const tdi_runtime *runtime, FILE *out)
 static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
 {
     const tdi_division *d = &runtime->division;
-    fprintf(out, "model %s, global batch %lld\n", runtime->model->name, (long long)batch);
+    fprintf(out, "model %s, global batch %lld\n", runtime->model->architecture->name, (long long)batch);
     fprintf(out, "devices:");
     for (int i = 0; i < runtime->n_devices; i++)
         fprintf(out, " %s (%d thread%s)", runtime->devices[i]->name, runtime->devices[i]->lanes,
@@ -92,8 +92,8 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
 double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode)
 {
     const td_model *model = runtime->model;
-    int slots = mode == TDI_TRAIN ? runtime->division.parts + tdi_optimizer_slots(&model->optimizer) : 0;
-    return (double)(model->total + model->trained * slots) * 4;
+    int slots = mode == TDI_TRAIN ? runtime->division.parts + tdi_optimizer_slots(&model->state->optimizer) : 0;
+    return (double)(model->architecture->total + model->architecture->trained * slots) * 4;
 }
 
 /* Two batches of them: one is brought together while the other is computed with. */
@@ -121,7 +121,7 @@ tdi_step_memory tdi_memory_of_step(const tdi_explained *e)
 static void explain_memory(const tdi_explained *e, FILE *out)
 {
     tdi_step_memory m = tdi_memory_of_step(e);
-    fprintf(out, "weights %.2f MB", (double)e->runtime->model->total * 4e-6);
+    fprintf(out, "weights %.2f MB", (double)e->runtime->model->architecture->total * 4e-6);
     if (e->mode == TDI_TRAIN)
         fprintf(out, ", with their gradients and slots %.2f MB", m.state * 1e-6);
     fprintf(
@@ -138,7 +138,7 @@ static void explain_memory(const tdi_explained *e, FILE *out)
 static const char *title(const tdi_explained *e)
 {
     const td_model *model = e->runtime->model;
-    bool trains = model->compiled && model->optimizer.kind != TD_OPTIMIZER_NONE;
+    bool trains = model->compiled.is_set && model->state->optimizer.kind != TD_OPTIMIZER_NONE;
     if (e->mode == TDI_PREDICT)
         return trains ? "one prediction:" : "one prediction (the model is not compiled to train):";
     return e->mode == TDI_TRAIN ? "one training step:" : "one step of evaluation:";

@@ -157,8 +157,8 @@ static const char *const steps[TDI_MODES] = {
 static void print_head(const tdi_explained *e, FILE *out)
 {
     const tdi_timing *t = e->timing;
-    fprintf(out, "model %s, batch %lld, %s in %s, by %d thread%s of", e->runtime->model->name, (long long)e->batch,
-            steps[e->mode], tdi_computes_bfloat16(e->runtime) ? "bfloat16" : "float32", t->threads,
+    fprintf(out, "model %s, batch %lld, %s in %s, by %d thread%s of", e->runtime->model->architecture->name,
+            (long long)e->batch, steps[e->mode], tdi_computes_bfloat16(e->runtime) ? "bfloat16" : "float32", t->threads,
             t->threads == 1 ? "" : "s");
     for (int i = 0; i < e->runtime->n_devices; i++)
         fprintf(out, "%s %s", i ? "," : "", e->runtime->devices[i]->name);

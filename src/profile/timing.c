@@ -18,7 +18,7 @@ static const double wanted_seconds = 1.5;
 
 static int64_t period_of(const td_model *model)
 {
-    int each = model->optimizer.gradient_accumulation_steps;
+    int each = model->state->optimizer.gradient_accumulation_steps;
     return each > 1 ? each : 1;
 }
 

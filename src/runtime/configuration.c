@@ -28,7 +28,7 @@ static bool is_little(const tdi_runtime *runtime, double bytes)
  * they read little of it, so that little is packed, and there is room for the copy that a rehearsal makes. */
 static bool may_be_asked(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
-    int64_t floats = runtime->model->total;
+    int64_t floats = runtime->model->architecture->total;
     return floats <= LARGEST_MODEL ||
            (!tdi_trains(mode) && tdi_plan_bytes(plan) < sure_bytes * runtime->division.lanes &&
             is_little(runtime, (double)floats * sizeof(float)));
@@ -101,7 +101,7 @@ static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
 static bool has_room(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
-                                  (double)runtime->model->total * 4 * sizeof(float));
+                                  (double)runtime->model->architecture->total * 4 * sizeof(float));
 }
 
 static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
@@ -114,7 +114,7 @@ static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
  * weights. */
 static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan *plan)
 {
-    return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->total * sizeof(float) + 1);
+    return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->architecture->total * sizeof(float) + 1);
 }
 
 /* By lanes that share the weights, though they need not. */
@@ -126,7 +126,7 @@ static bool trains_by_lanes(const tdi_runtime *runtime, tdi_mode mode)
 /* A core with few rows of its own would read all weights for little. */
 static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan)
 {
-    double gradients = (double)runtime->model->total * sizeof(float) * runtime->division.lanes;
+    double gradients = (double)runtime->model->architecture->total * sizeof(float) * runtime->division.lanes;
     return trains_by_lanes(runtime, mode) && rows >= (int64_t)SEVERAL_ROWS * runtime->division.lanes &&
            !is_short(runtime, mode, plan) && activations_to_weights(runtime, plan) > many_activations &&
            is_little(runtime, gradients);
@@ -143,7 +143,7 @@ static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, bool fe
 {
     if (is_short(runtime, mode, plan) || (few && tdi_trains(mode)))
         return true;
-    return trains_by_lanes(runtime, mode) && runtime->model->total <= LARGEST_MODEL &&
+    return trains_by_lanes(runtime, mode) && runtime->model->architecture->total <= LARGEST_MODEL &&
            tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&
            activations_to_weights(runtime, plan) > few_activations;
 }
@@ -194,9 +194,9 @@ static const char float32_is_faster[] = "a step takes no less time in bfloat16 h
 
 void tdi_say_float32(td_model *model, const char *why)
 {
-    if (!model->float32_said)
+    if (!model->compiled.float32_said)
         tdi_log(model->context, TD_LOG_INFO, "computing in float32 instead of bfloat16: %s", why);
-    model->float32_said = true;
+    model->compiled.float32_said = true;
 }
 
 /* Is it not divided by the rules because steps of `rows` rows have too few? */
@@ -298,7 +298,7 @@ td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int6
  * to be trained goes by the rules, and where it would compute in bfloat16 the way that its predictions say for now. */
 static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
 {
-    bool for_now = runtime->model->compiled && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
+    bool for_now = runtime->model->compiled.is_set && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
     if (runtime->settled)
         return false;
     if (for_now && (runtime->settled_for_now || mode == TDI_APPLY || !tdi_computes_bfloat16(runtime)))

@@ -14,17 +14,19 @@
 
 td_dtype tdi_input_type(const td_model *model, int slot)
 {
-    if (slot >= model->n_inputs)
-        return tdi_loss_wants_classes(&model->training[slot - model->n_inputs].loss) ? TD_INT32 : TD_FLOAT32;
-    return model->indices[slot] ? TD_INT32 : TD_FLOAT32;
+    if (slot >= model->architecture->n_inputs)
+        return tdi_loss_wants_classes(&model->compiled.outputs[slot - model->architecture->n_inputs].loss) ? TD_INT32
+                                                                                                           : TD_FLOAT32;
+    return model->architecture->indices[slot] ? TD_INT32 : TD_FLOAT32;
 }
 
 static int64_t elements_per_row(const td_model *model, int slot)
 {
-    if (slot < model->n_inputs)
-        return tdi_shape_elements(&model->inputs[slot]->shape);
-    int output = slot - model->n_inputs;
-    td_shape target = tdi_loss_target_shape(&model->training[output].loss, &model->outputs[output]->shape);
+    if (slot < model->architecture->n_inputs)
+        return tdi_shape_elements(&model->architecture->inputs[slot]->shape);
+    int output = slot - model->architecture->n_inputs;
+    td_shape target =
+        tdi_loss_target_shape(&model->compiled.outputs[output].loss, &model->architecture->outputs[output]->shape);
     return tdi_shape_elements(&target);
 }
 
@@ -35,7 +37,9 @@ int64_t tdi_input_bytes_per_row(const td_model *model, int slot)
 
 int tdi_input_slots(const td_model *model, tdi_mode mode)
 {
-    return mode == TDI_APPLY ? 0 : model->n_inputs + (mode == TDI_PREDICT ? 0 : model->n_outputs);
+    return mode == TDI_APPLY
+               ? 0
+               : model->architecture->n_inputs + (mode == TDI_PREDICT ? 0 : model->architecture->n_outputs);
 }
 
 /* NULL: the rows are to be brought together. Class numbers and indices always are, as they are checked on the way. */
@@ -77,16 +81,18 @@ td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_s
 
 int64_t tdi_input_limit(const td_model *model, int slot)
 {
-    if (slot < model->n_inputs)
-        return model->indices[slot];
-    const td_shape *output = &model->outputs[slot - model->n_inputs]->shape;
+    if (slot < model->architecture->n_inputs)
+        return model->architecture->indices[slot];
+    const td_shape *output = &model->architecture->outputs[slot - model->architecture->n_inputs]->shape;
     return output->dim[output->rank - 1];
 }
 
 static tdi_ignore_attrs ignored_of(const td_model *model, int slot)
 {
     tdi_ignore_attrs none = {0};
-    return slot < model->n_inputs ? none : model->training[slot - model->n_inputs].loss.ignore;
+    return slot < model->architecture->n_inputs
+               ? none
+               : model->compiled.outputs[slot - model->architecture->n_inputs].loss.ignore;
 }
 
 /* Names the sample too: the row of a batch that was shuffled says nothing of where it is in the data. */
@@ -100,15 +106,15 @@ static td_status out_of_range(const td_model *model, const tdi_feed *feed, int s
         long long sample_number = (long long)feed->sample(feed->context, step, row, &name);
         snprintf(sample, sizeof sample, " (sample %lld of %s)", sample_number, name);
     }
-    if (slot >= model->n_inputs)
+    if (slot >= model->architecture->n_inputs)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "step %lld, row %lld%s: class number %d, but the model has classes 0 to %lld; if it stands "
                         "for none of them, name it as ignore_class",
                         (long long)step, (long long)row, sample, number, (long long)most);
     return tdi_fail(error, TD_INVALID_ARGUMENT,
                     "step %lld, row %lld%s: index %d for input \"%s\", but the model's embedding has rows 0 to %lld",
-                    (long long)step, (long long)row, sample, number, model->inputs[slot]->site->layer->name,
-                    (long long)most);
+                    (long long)step, (long long)row, sample, number,
+                    model->architecture->inputs[slot]->site->layer->name, (long long)most);
 }
 
 static td_status check_range(const td_model *model, const tdi_feed *feed, int slot, const int32_t *numbers,

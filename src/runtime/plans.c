@@ -9,22 +9,36 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
     tdi_worker *worker = &runtime->workers[tdi_worker_of(runtime, index)];
     tdi_plan_bind(plan, &(tdi_bindings){.activations = state->activations,
                                         .scratch = worker->scratch,
-                                        .values = tdi_model_write_values(runtime->model),
-                                        .slots = runtime->model->slots,
+                                        .values = runtime->state->host_values,
+                                        .slots = runtime->state->host_slots,
                                         .gradients = state->gradients,
                                         .reduced = runtime->gradients[0],
                                         .exchange = runtime->modes[mode].exchange,
                                         .metrics = state->metrics[mode],
                                         .control = worker->control,
+                                        .failed = runtime->out_of_memory,
                                         .part = state->part});
 }
 
-static void bind_all(tdi_runtime *runtime)
+void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans)
 {
     for (int p = 0; p < runtime->division.parts; p++)
-        for (int mode = 0; mode < TDI_MODES; mode++)
-            for (int i = 0; i < runtime->parts[p].plans[mode].count; i++)
-                bind(runtime, p, (tdi_mode)mode, runtime->parts[p].plans[mode].at[i].plan);
+        for (int i = 0; i < runtime->parts[p].plans[mode].count; i++) {
+            tdi_kept_plan *kept = &runtime->parts[p].plans[mode].at[i];
+            if (kept->plan != plans[p] || kept->bound == runtime->bindings)
+                continue;
+            bind(runtime, p, mode, kept->plan);
+            kept->bound = runtime->bindings;
+        }
+}
+
+void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state)
+{
+    if (runtime->state == state)
+        return;
+    runtime->state = state;
+    runtime->bindings++;
+    runtime->fresh_gradients = false;
 }
 
 static void drop_oldest(tdi_part_state *state, tdi_mode mode)
@@ -40,7 +54,7 @@ static void drop_oldest(tdi_part_state *state, tdi_mode mode)
 /* Twice the weights, by all plans, each part as much: batches of many sizes would otherwise keep copies without end. */
 static size_t most_packed(const tdi_runtime *runtime, int part)
 {
-    size_t weights = (size_t)runtime->model->total * sizeof(float);
+    size_t weights = (size_t)runtime->model->architecture->total * sizeof(float);
     size_t most = 2 * weights / (size_t)runtime->division.parts, held = tdi_packed_bytes(&runtime->parts[part]);
     return most > held ? most - held : 0;
 }
@@ -107,7 +121,6 @@ static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t
     if (!kept) {
         TDI_TRY(make_plan(runtime, index, mode, rows, plan, error));
         kept = &part->plans[mode].at[part->plans[mode].count - 1];
-        runtime->unbound = true;
     }
     kept->used = ++runtime->clock;
     *plan = kept->plan;
@@ -126,14 +139,13 @@ td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_pl
     return TD_OK;
 }
 
+/* What has grown has another address, even where memory was short for the rest. */
 static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, tdi_error *error)
 {
-    bool *grown = &runtime->unbound; /* until all are bound, though there be no room for some */
-    TDI_TRY(tdi_grow_memory(runtime, mode, plans, grown, error));
-    if (*grown)
-        bind_all(runtime);
-    runtime->unbound = false;
-    return TD_OK;
+    bool grown = false;
+    td_status status = tdi_grow_memory(runtime, mode, plans, &grown, error);
+    runtime->bindings += grown;
+    return status;
 }
 
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)

@@ -54,12 +54,12 @@ float tdi_ramp_factor(const tdi_ramp *ramp, int64_t step)
 /* The learning rate of step `index` of the job; -1 is the step before the job, whose rate is 0 when there was none. */
 static float rate_of(const run *r, int64_t index)
 {
-    const td_model *model = r->runtime->model;
-    if (model->iteration + index < 0)
+    const tdi_model_state *state = r->runtime->state;
+    if (state->iteration + index < 0)
         return 0;
-    if (index < 0 && model->last_rate > 0)
-        return model->last_rate;
-    return tdi_optimizer_rate(&model->optimizer, model->iteration + index) *
+    if (index < 0 && state->last_rate > 0)
+        return state->last_rate;
+    return tdi_optimizer_rate(&state->optimizer, state->iteration + index) *
            tdi_ramp_factor(&r->job->ramp, r->job->first_step + index);
 }
 
@@ -68,26 +68,37 @@ static atomic_bool *out_of_memory(const run *r, int64_t step)
     return &r->runtime->out_of_memory[step % 2];
 }
 
+/* Reckons a step's control block: what the program's attributes say, then the step's own numbers and the state's. */
 static void set_control(run *r, tdi_control *control, tdi_job_step step)
 {
-    const td_model *model = r->runtime->model;
-    int64_t now = model->iteration + step.index, each = model->optimizer.gradient_accumulation_steps;
-    *control = (tdi_control){.learning_rate = rate_of(r, step.index),
-                             .rate_before = r->job->ramp.corrected ? rate_of(r, step.index - 1) : 0,
-                             .rows = step.rows,
-                             .iteration = each ? now / each : now,
-                             .step = now,
-                             .seed = r->job->seed,
-                             .weights = model->written,
-                             .skip = each && (now + 1) % each != 0,
-                             .failed = out_of_memory(r, step.index)};
+    const tdi_model_state *state = r->runtime->state;
+    int64_t now = state->iteration + step.index, each = state->optimizer.gradient_accumulation_steps;
+    *control = r->runtime->modes[r->job->mode].control;
+    control->rows = step.rows;
+    control->inverse_rows = tdi_inverse_rows(step.rows);
+    control->step = now;
+    control->seed = r->job->seed;
+    control->weights = state->version;
+    control->skip = each && (now + 1) % each != 0;
+    control->turn = (unsigned)(step.index % 2);
+    if (!tdi_trains(r->job->mode))
+        return;
+    for (int i = 0; i < TDI_DROPOUT_NUMBERS; i++)
+        if (state->dropout[i] >= 0)
+            control->dropout[i] = tdi_dropout_numbers_of(state->dropout[i]);
+    if (!tdi_updates(r->job->mode))
+        return;
+    control->learning_rate = rate_of(r, step.index);
+    control->rate_before = r->job->ramp.corrected ? rate_of(r, step.index - 1) : 0;
+    control->iteration = each ? now / each : now;
+    tdi_optimizer_reckon(&state->optimizer, control);
 }
 
 static bool losses_finite(const run *r, int first, int count)
 {
     const tdi_metric_slots *slots = &r->runtime->modes[r->job->mode].program.slots;
     for (int p = first; p < first + count; p++)
-        for (int o = 0; o < r->runtime->model->n_outputs; o++)
+        for (int o = 0; o < r->runtime->model->architecture->n_outputs; o++)
             if (!isfinite(r->runtime->parts[p].metrics[r->job->mode][2 * slots->loss[o]]))
                 return false;
     return true;
@@ -114,7 +125,7 @@ static td_status take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *c
     for (int p = tdi_worker_first_part(runtime, worker); p < tdi_worker_first_part(runtime, worker + 1); p++) {
         int64_t first = tdi_part_first_row(step.rows, p, runtime->division.parts);
         int64_t count = tdi_part_rows(runtime, p, step.rows);
-        for (int o = 0; count && o < runtime->model->n_outputs; o++)
+        for (int o = 0; count && o < runtime->model->architecture->n_outputs; o++)
             TDI_TRY(r->job->take(r->job->take_context, r->job->first_step + step.index, first, count, o,
                                  tdi_plan_output(plans[p], o), error));
     }
@@ -325,6 +336,9 @@ static td_status prepare(run *r, tdi_error *error)
         TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, job->batch, r->full, error));
     TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, r->last_rows, r->last, error));
     if (job->steps > 1)
+        tdi_runtime_bind(r->runtime, job->mode, r->full);
+    tdi_runtime_bind(r->runtime, job->mode, r->last);
+    if (job->steps > 1)
         TDI_TRY(tdi_runtime_trace(r->runtime, r->full, error));
     TDI_TRY(tdi_runtime_trace(r->runtime, r->last, error));
     r->noted = r->runtime->model->context->trace != NULL;
@@ -432,16 +446,16 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
     run_all(&r);
     if (consumes)
-        tdi_model_write_values(runtime->model);
+        tdi_model_state_write_values(runtime->state);
     job->done = r.done;
     job->waited = r.waited;
     runtime->modes[job->mode].steps += (uint32_t)r.done;
     if (atomic_load(&r.broken))
         tdi_runtime_disconnect(runtime, job->mode);
     if (job->mode == TDI_TRAIN && r.done)
-        runtime->model->last_rate = rate_of(&r, r.done - 1);
+        runtime->state->last_rate = rate_of(&r, r.done - 1);
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
-        runtime->model->iteration += r.done;
+        runtime->state->iteration += r.done;
     TDI_TRY(outcome(&r, error));
     runtime->fresh_gradients = runtime->fresh_gradients || job->mode == TDI_GRADIENTS;
     return TD_OK;

@@ -1,8 +1,8 @@
 /* runtime.c - making a runtime: devices, workers and shards at once, programs and plans when steps first want them.
  *
  * Memory grows to what the largest plan so far needs and is shared by all plans of a shard, of which one runs at a
- * time. Growing changes addresses, so all plans are bound anew then: `unbound` says that this is due, also after a
- * failure half-way. */
+ * time. Growing changes addresses, which `bindings` counts: a plan that was bound under another count is bound anew
+ * before its next run (tdi_runtime_bind). */
 #include "runtime/runtime.h"
 
 #include <string.h>
@@ -63,7 +63,7 @@ td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error)
     const tdi_division *d = &runtime->division;
     TDI_TRY(tdi_context_team(model->context, tdi_runtime_threads(runtime), &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
-    bool rules = model->shards || model->by_rules;
+    bool rules = model->compiled.shards || model->compiled.by_rules;
     runtime->chooser = (tdi_chooser){.cache = rules ? NULL : tdi_tuning_cache_of(model->context),
                                      .context = model->context,
                                      .team = runtime->team,
@@ -91,7 +91,7 @@ static void go(tdi_runtime *runtime, const tdi_configuration *way)
 static td_status make_runtime(tdi_runtime *runtime, const tdi_configuration *way, tdi_error *error)
 {
     td_model *model = runtime->model;
-    const char *devices = model->devices ? model->devices : "cpu";
+    const char *devices = model->compiled.devices ? model->compiled.devices : "cpu";
     runtime->memory = tdi_memory_allowed();
     TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
     TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
@@ -110,6 +110,8 @@ td_status tdi_runtime_open(td_model *model, const tdi_configuration *way, tdi_ru
     if (!*runtime)
         return tdi_no_memory(error);
     (*runtime)->model = model;
+    (*runtime)->state = model->state;
+    (*runtime)->bindings = 1;
     td_status status = make_runtime(*runtime, way, error);
     if (status != TD_OK) {
         tdi_runtime_free(*runtime);
@@ -263,6 +265,7 @@ static td_status make_program(tdi_runtime *runtime, tdi_mode mode, tdi_error *er
                          .effects_last = tdi_strategy_of(runtime->model)->can_break};
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
+    tdi_control_reckon(&state->control, state->program.graph);
     if (mode == TDI_TRAIN && d->groups > 1 && !runtime->settled && tdi_has_statistics_per_replica(runtime->model))
         tdi_log(runtime->model->context, TD_LOG_INFO,
                 "batch normalization takes its statistics from each of the %d slices of a batch, not from the whole as "
@@ -322,7 +325,8 @@ static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const
     tdi_device *device = tdi_part_device(runtime, index);
     TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
     if (tdi_trains(mode) && !state->gradients) {
-        state->gradients = tdi_device_memory(device, (size_t)runtime->model->trained * sizeof(float), error);
+        state->gradients =
+            tdi_device_memory(device, (size_t)runtime->model->architecture->trained * sizeof(float), error);
         runtime->gradients[index] = state->gradients;
         *grown = true;
         if (!state->gradients)
@@ -379,7 +383,7 @@ double tdi_runtime_bytes(const tdi_runtime *runtime)
     for (int p = 0; runtime->parts && p < runtime->division.parts; p++) {
         const tdi_part_state *part = &runtime->parts[p];
         bytes += (double)tdi_packed_bytes(part) + (double)part->activation_bytes;
-        bytes += part->gradients ? (double)runtime->model->trained * sizeof(float) : 0;
+        bytes += part->gradients ? (double)runtime->model->architecture->trained * sizeof(float) : 0;
     }
     for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
         bytes += (double)runtime->workers[w].scratch_bytes * runtime->division.lanes;
@@ -409,5 +413,5 @@ void tdi_runtime_give_back(tdi_runtime *runtime)
         runtime->workers[w].scratch_bytes = 0;
     }
     runtime->fresh_gradients = false;
-    runtime->unbound = true;
+    runtime->bindings++;
 }

@@ -68,6 +68,12 @@ td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runt
 void tdi_runtime_outgrow(td_model *model, int64_t rows);
 void tdi_runtime_free(tdi_runtime *runtime);
 
+/* Puts another state of its model's architecture under the runtime: from now on jobs read and change that one. Nothing
+ * is copied: plans are bound to other addresses before their next run. The state outlives its turn; its optimizer may
+ * differ from the model's in numbers alone (model_state.h). Accumulators stay, and gradients that were not applied are
+ * lost. Called between jobs. */
+void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state);
+
 /* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size. */
 int tdi_input_slots(const td_model *model, tdi_mode mode);
 td_dtype tdi_input_type(const td_model *model, int slot);
@@ -78,7 +84,7 @@ int64_t tdi_input_limit(const td_model *model, int slot);
 /* The device that the first part runs on. */
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
 
-/* Runs a job. Training advances model->iteration by the steps done, job->done, whatever ends it:
+/* Runs a job. Training advances the state's iteration by the steps done, job->done, whatever ends it:
  * - TD_STOPPED: `stop` was set. The model is as the last whole step left it.
  * - The feed's failure: the same.
  * - A communicator's failure, when a collective breaks: the same, with gradients of a TDI_GRADIENTS step lost if the

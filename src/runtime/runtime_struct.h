@@ -13,6 +13,7 @@ typedef struct tdi_kept_plan {
     int64_t rows;
     uint64_t used; /* the runtime's clock at the last use */
     tdi_plan *plan;
+    uint64_t bound; /* the runtime's `bindings` when the plan's addresses were resolved; 0: they were not yet */
     const tdi_tuned *sharing; /* NULL: that all lanes share its ops was never in doubt */
 } tdi_kept_plan;
 
@@ -37,6 +38,7 @@ typedef struct tdi_part_state {
 typedef struct tdi_mode_state {
     bool made;
     tdi_program program;
+    tdi_control control; /* what the program's attributes say of the numbers that its steps read */
     char *exchange;
     tdi_communicator **communicators; /* [workers]; NULL: not connected, or a step has broken them */
     uint32_t steps;                   /* run with them so far */
@@ -61,6 +63,7 @@ typedef struct tdi_traced {
 
 struct tdi_runtime {
     td_model *model;
+    tdi_model_state *state; /* under it now: what its plans read and write */
     tdi_device *devices[TDI_MAX_PARTS];
     int n_devices;
     tdi_division division;
@@ -72,7 +75,7 @@ struct tdi_runtime {
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
-    bool unbound;         /* there are plans whose addresses are not resolved */
+    uint64_t bindings;    /* how often addresses that plans are bound to have changed; from 1 on */
     bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
     tdi_traced traced;
     tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
@@ -152,16 +155,19 @@ void tdi_say_float32(td_model *model, const char *why);
 /* Makes everything that a job of this mode needs for batches of `rows`; plans[parts] receives the shards' plans. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
 
-/* Asks the clock, or what it said before, which of several ways is the best for steps like those of `plan`. `asked`
- * names the candidates, and in `key` what is asked. *chosen NULL: nothing was found out. */
-td_status tdi_choose_way(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
-                         const tdi_configuration *ways, tdi_tuned *asked, tdi_tuned **chosen, tdi_error *error);
-/* How many lanes are best to share the ops of such a plan; *choice NULL: all, without a doubt. */
-td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
-                             const tdi_tuned **choice, tdi_error *error);
-/* Should the runtime go another way than it does? */
-td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
-                           tdi_configuration *way, bool *other, tdi_error *error);
+/* Binds the plans, [parts], to the runtime's state and memory where they are not yet. Called last before a run. */
+void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans);
+
+/* Answers in which of several configurations a step such as `plan` is one of is the fastest. `question` has the
+ * candidates' names and, as its key, what is asked. *answer NULL: nothing is known. */
+void tdi_step_trial(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                    const tdi_configuration *configurations, tdi_tuned *question, const tdi_tuned **answer);
+/* How many threads of a worker had best share the ops of such a step; *answer NULL: all, and nothing was asked. */
+void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+                        const tdi_tuned **answer);
+/* Is another configuration than the runtime's the one to take? */
+bool tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                      tdi_configuration *configuration);
 
 /* Of all workers. */
 static inline int tdi_runtime_threads(const tdi_runtime *runtime)

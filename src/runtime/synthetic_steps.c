@@ -18,9 +18,9 @@ static td_status make_inputs(tdi_synthetic_steps *synthetic, tdi_error *error)
     for (int slot = 0; slot < tdi_input_slots(&synthetic->clone, synthetic->mode); slot++) {
         int64_t count = synthetic->rows * elements_per_row(synthetic, slot);
         size_t bytes = (size_t)count * sizeof(float);
-        clone->inputs[slot] = tdi_buffer_create(bytes);
-        if (!clone->inputs[slot])
-            return tdi_memory_short(error, "a batch of synthetic rows", bytes, "try a smaller batch");
+        synthetic->inputs[slot] = tdi_buffer_create(bytes);
+        if (!synthetic->inputs[slot])
+            return tdi_memory_short(error, "a batch of made-up rows", bytes, "try a smaller batch");
         for (int64_t i = 0; i < count; i++)
             synthetic->inputs[slot][i] = (float)(i % 17) * 0.0625f;
     }
@@ -32,8 +32,8 @@ td_status tdi_synthetic_steps_init(const td_model *model, tdi_mode mode, int64_t
 {
     *synthetic = (tdi_synthetic_steps){.mode = mode, .rows = rows};
     TDI_TRY(tdi_model_clone(model, tdi_trains(mode), &synthetic->clone, error));
-    synthetic->clone.optimizer.learning_rate = 0;
-    synthetic->clone.optimizer.schedule.kind = TD_SCHEDULE_NONE;
+    synthetic->clone.state->optimizer.learning_rate = 0;
+    synthetic->clone.state->optimizer.schedule.kind = TD_SCHEDULE_NONE;
     return make_inputs(synthetic, error);
 }
 
@@ -46,9 +46,9 @@ void tdi_synthetic_steps_release(tdi_synthetic_steps *synthetic)
 
 double tdi_synthetic_steps_bytes(const tdi_synthetic_steps *synthetic)
 {
-    double elements = (double)synthetic->clone.total;
+    double elements = (double)synthetic->clone.architecture->total;
     for (int s = 0; s < TDI_MAX_SLOTS; s++)
-        elements += synthetic->clone.slots[s] ? (double)synthetic->clone.trained : 0;
+        elements += tdi_model_slots(&synthetic->clone, s) ? (double)synthetic->clone.architecture->trained : 0;
     for (int slot = 0; slot < tdi_input_slots(&synthetic->clone, synthetic->mode); slot++)
         elements += (double)(synthetic->rows * elements_per_row(synthetic, slot));
     return elements * sizeof(float);

@@ -50,7 +50,8 @@ bool tdi_has_too_few(const tdi_division *division, int64_t rows)
 
 tdi_division tdi_divide_few(const tdi_division *division, int64_t rows)
 {
-    return among(division, workers_for(division, rows), "there are fewer rows than cores, so threads share each of them");
+    return among(division, workers_for(division, rows),
+                 "there are fewer rows than cores, so threads share each of them");
 }
 
 bool tdi_divide_again(const tdi_division *division, int parts, int64_t rows, tdi_division *again)

@@ -15,16 +15,16 @@
 
 static bool has_convolutions(const td_model *model)
 {
-    for (int i = 0; i < model->layers.count; i++)
-        if (model->layers.at[i]->type->convolves)
+    for (int i = 0; i < model->architecture->layers.count; i++)
+        if (model->architecture->layers.at[i]->type->convolves)
             return true;
     return false;
 }
 
 bool tdi_has_statistics_per_replica(const td_model *model)
 {
-    for (int i = 0; i < model->layers.count; i++) {
-        const tdi_layer *layer = model->layers.at[i];
+    for (int i = 0; i < model->architecture->layers.count; i++) {
+        const tdi_layer *layer = model->architecture->layers.at[i];
         if (layer->type->statistics_per_replica && layer->type->statistics_per_replica(layer))
             return true;
     }
@@ -91,12 +91,13 @@ static td_status divide(const td_model *model, int count, int cores, tdi_divisio
 {
     bool by_columns = !has_convolutions(model);
     int groups = tdi_has_statistics_per_replica(model) ? count : 1;
-    if (model->shards > TDI_MAX_PARTS)
+    if (model->compiled.shards > TDI_MAX_PARTS)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: at most %d are possible, not %d", TDI_MAX_PARTS,
-                        model->shards);
-    if (model->shards > 0)
-        return divide_by_shards(model->shards, count, cores, division, error);
-    if (count > 1 && (model->separate_replicas || (!by_columns && count < cores && !tdi_division_nests(cores, groups))))
+                        model->compiled.shards);
+    if (model->compiled.shards > 0)
+        return divide_by_shards(model->compiled.shards, count, cores, division, error);
+    if (count > 1 &&
+        (model->compiled.separate_replicas || (!by_columns && count < cores && !tdi_division_nests(cores, groups))))
         divide_separately(count, groups, cores, division);
     else
         divide_as_one(count, groups, cores, by_columns, division);

@@ -34,7 +34,7 @@ extern const tdi_strategy tdi_mirrored;
 
 static inline const tdi_strategy *tdi_strategy_of(const td_model *model)
 {
-    return model->strategy ? model->strategy : &tdi_mirrored;
+    return model->compiled.strategy ? model->compiled.strategy : &tdi_mirrored;
 }
 
 /* The model's division on these devices, as its strategy says: of as many cores as they have, and the process may use.

@@ -77,11 +77,11 @@ static td_status adapt_layer(td_model *model, const tdi_layer *layer, tdi_source
 static int column_of(const td_model *model, const tdi_call_site *site, const tdi_source *source)
 {
     bool invert = ((const td_normalization_args *)site->layer->args)->invert == TD_YES;
-    for (int i = 0; !invert && i < model->n_inputs; i++)
-        if (site->in[0] == model->inputs[i])
+    for (int i = 0; !invert && i < model->architecture->n_inputs; i++)
+        if (site->in[0] == model->architecture->inputs[i])
             return i;
-    for (int o = 0; invert && o < model->n_outputs; o++)
-        if (site->out[0] == model->outputs[o])
+    for (int o = 0; invert && o < model->architecture->n_outputs; o++)
+        if (site->out[0] == model->architecture->outputs[o])
             return source->n_x + o;
     return -1;
 }
@@ -89,8 +89,8 @@ static int column_of(const td_model *model, const tdi_call_site *site, const tdi
 td_status tdi_adapt(td_model *model, tdi_source *source, tdi_error *error)
 {
     int adapted = 0;
-    for (int i = 0; i < model->sites.count; i++) {
-        const tdi_call_site *site = model->sites.at[i];
+    for (int i = 0; i < model->architecture->sites.count; i++) {
+        const tdi_call_site *site = model->architecture->sites.at[i];
         if (site->layer->type != &tdi_layer_type_normalization)
             continue;
         int column = column_of(model, site, source);
@@ -108,5 +108,6 @@ td_status tdi_adapt(td_model *model, tdi_source *source, tdi_error *error)
     }
     if (adapted)
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "adapt: model \"%s\" has no Normalization layer", model->name);
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "adapt: model \"%s\" has no Normalization layer",
+                    model->architecture->name);
 }

@@ -40,7 +40,7 @@ static td_status take_division(td_model *model, const td_strategy *strategy, tdi
     if (!devices_of(strategy))
         return TD_OK;
     TDI_TRY(tdi_open_devices(devices_of(strategy), devices, &count, error));
-    model->shards = strategy->shards;
+    model->compiled.shards = strategy->shards;
     td_status status = tdi_divide(model, devices, count, &division, error);
     tdi_close_devices(devices, count);
     return status;
@@ -48,13 +48,13 @@ static td_status take_division(td_model *model, const td_strategy *strategy, tdi
 
 static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_error *error)
 {
-    for (int o = 0; metrics && o < model->n_outputs; o++) {
-        model->training[o].n_metrics = 0;
+    for (int o = 0; metrics && o < model->architecture->n_outputs; o++) {
+        model->compiled.outputs[o].n_metrics = 0;
         for (const td_metric *metric = metrics; metric->kind != TD_METRIC_END; metric++) {
             if ((unsigned)metric->kind >= TD_METRIC_COUNT)
                 return tdi_fail(error, TD_INVALID_ARGUMENT, "metrics: %d is not one of the td_metric_kind values",
                                 (int)metric->kind);
-            TDI_TRY(tdi_model_add_metric(model, o, &model->training[o], metric, error));
+            TDI_TRY(tdi_model_add_metric(model, o, &model->compiled.outputs[o], metric, error));
         }
     }
     return TD_OK;
@@ -63,20 +63,20 @@ static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_err
 /* What td_loss does not say stays with a loss of the same kind. */
 static void take_loss(td_model *model, td_loss loss)
 {
-    for (int o = 0; loss && o < model->n_outputs; o++) {
-        tdi_loss *now = &model->training[o].loss, taken = tdi_loss_from_public(loss);
+    for (int o = 0; loss && o < model->architecture->n_outputs; o++) {
+        tdi_loss *now = &model->compiled.outputs[o].loss, taken = tdi_loss_from_public(loss);
         if (now->kind == taken.kind)
             now->from_logits = taken.from_logits;
         else
             *now = taken;
-        model->training[o].loss_weight = 1.0f;
+        model->compiled.outputs[o].loss_weight = 1.0f;
     }
 }
 
 static td_status take_loss_numbers(td_model *model, const td_compile_args *args, tdi_error *error)
 {
-    for (int o = 0; o < model->n_outputs; o++) {
-        tdi_loss *loss = &model->training[o].loss;
+    for (int o = 0; o < model->architecture->n_outputs; o++) {
+        tdi_loss *loss = &model->compiled.outputs[o].loss;
         if (args->ignore_class.is_set)
             TDI_TRY(tdi_loss_ignore(loss, args->ignore_class.value, error));
         if (args->delta != 0)
@@ -89,34 +89,34 @@ static td_status take_optimizer(td_model *model, const td_optimizer *optimizer, 
 {
     if (optimizer->kind == TD_OPTIMIZER_NONE)
         return TD_OK;
-    model->optimizer = *optimizer;
-    TDI_TRY(tdi_optimizer_resolve(&model->optimizer, error));
-    return tdi_optimizer_check(&model->optimizer, error);
+    model->state->optimizer = *optimizer;
+    TDI_TRY(tdi_optimizer_resolve(&model->state->optimizer, error));
+    return tdi_optimizer_check(&model->state->optimizer, error);
 }
 
 /* Building the graph once finds what does not fit (a loss on the wrong shape, an op without gradient) before any data
  * is read. */
 static td_status try_out(td_model *model, tdi_error *error)
 {
-    model->compiled = model->training[0].loss.kind != TDI_LOSS_NONE;
-    if (!model->compiled)
+    model->compiled.is_set = model->compiled.outputs[0].loss.kind != TDI_LOSS_NONE;
+    if (!model->compiled.is_set)
         return TD_OK;
     tdi_program program;
-    tdi_mode mode = model->optimizer.kind == TD_OPTIMIZER_NONE ? TDI_EVALUATE : TDI_TRAIN;
+    tdi_mode mode = model->state->optimizer.kind == TD_OPTIMIZER_NONE ? TDI_EVALUATE : TDI_TRAIN;
     TDI_TRY(tdi_program_create(model, mode, &(tdi_target){.parts = 1, .groups = 1}, &program, error));
     tdi_program_release(&program);
     return TD_OK;
 }
 
-/* `wished` is a copy of the model, as it is to be. */
+/* `wished` is a copy of the model with a state of its own, as it is to be. */
 static td_status wish(td_model *wished, const td_compile_args *args, tdi_error *error)
 {
     TDI_TRY(check_guard(args, error));
     if (args->steps_per_execution)
-        wished->steps_per_execution = args->steps_per_execution > 0 ? args->steps_per_execution : 0;
-    wished->rematerialize = args->rematerialize == TD_YES;
-    wished->precision = args->precision;
-    wished->float32_said = false;
+        wished->compiled.steps_per_execution = args->steps_per_execution > 0 ? args->steps_per_execution : 0;
+    wished->compiled.rematerialize = args->rematerialize == TD_YES;
+    wished->compiled.precision = args->precision;
+    wished->compiled.float32_said = false;
     TDI_TRY(take_division(wished, &args->strategy, error));
     take_loss(wished, args->loss);
     TDI_TRY(take_loss_numbers(wished, args, error));
@@ -125,22 +125,12 @@ static td_status wish(td_model *wished, const td_compile_args *args, tdi_error *
     return try_out(wished, error);
 }
 
-static void take_wish(td_model *model, const td_model *wished)
-{
-    tdi_model_drop_runtime(model);
-    model->compiled = wished->compiled;
-    model->steps_per_execution = wished->steps_per_execution;
-    model->shards = wished->shards;
-    model->rematerialize = wished->rematerialize;
-    model->precision = wished->precision;
-    model->float32_said = wished->float32_said;
-    memcpy(model->training, wished->training, sizeof model->training);
-}
-
 /* A copy is tried out: after a failure the model is what it was. */
 static td_status compile(const td_compile_args *args, tdi_error *error)
 {
     td_model *model = args->model, wished = *model;
+    tdi_model_state state = *model->state;
+    wished.state = &state;
     TDI_TRY(tdi_model_check_idle(model, "td_compile", error));
     TDI_TRY(wish(&wished, args, error));
     const char *list = devices_of(&args->strategy);
@@ -149,15 +139,16 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
         return tdi_no_memory(error);
     td_status status = TD_OK;
     if (args->optimizer.kind != TD_OPTIMIZER_NONE)
-        status = tdi_model_set_optimizer(model, &wished.optimizer, error);
+        status = tdi_model_set_optimizer(model, &state.optimizer, error);
     if (status != TD_OK) {
         free(devices);
         return status;
     }
-    take_wish(model, &wished);
+    tdi_model_drop_runtime(model);
+    model->compiled.is_set = wished.compiled.is_set;
     if (devices) {
-        free(model->devices);
-        model->devices = devices;
+        free(model->compiled.devices);
+        model->compiled.devices = devices;
     }
     return TD_OK;
 }
@@ -175,12 +166,12 @@ td_status td_compile_(const td_compile_args *args)
 
 td_optimizer td_model_optimizer(const td_model *model)
 {
-    return model ? model->optimizer : (td_optimizer){0};
+    return model ? model->state->optimizer : (td_optimizer){0};
 }
 
 td_loss td_model_loss(const td_model *model)
 {
-    tdi_loss loss = model ? model->training[0].loss : (tdi_loss){0};
+    tdi_loss loss = model ? model->compiled.outputs[0].loss : (tdi_loss){0};
     switch (loss.kind) {
     case TDI_LOSS_SPARSE_CATEGORICAL:
         return loss.from_logits ? TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS : TD_SPARSE_CATEGORICAL_CROSSENTROPY;

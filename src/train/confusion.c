@@ -24,9 +24,9 @@ struct td_confusion {
 
 td_status tdi_confusion_check(const td_model *model, int output, td_optional ignore_class, tdi_error *error)
 {
-    if (output < 0 || output >= model->n_outputs)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "confusion_output: %d; model \"%s\" has %d", output, model->name,
-                        model->n_outputs);
+    if (output < 0 || output >= model->architecture->n_outputs)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "confusion_output: %d; model \"%s\" has %d", output,
+                        model->architecture->name, model->architecture->n_outputs);
     if (ignore_class.is_set && ignore_class.value != floorf(ignore_class.value))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "ignore_class: %g is not a class number",
                         (double)ignore_class.value);
@@ -34,15 +34,16 @@ td_status tdi_confusion_check(const td_model *model, int output, td_optional ign
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "there is no confusion of output \"%s\": its loss is not a cross-entropy that chooses one of "
                         "several classes%s",
-                        model->outputs[output]->site->layer->name,
-                        model->n_outputs > 1 ? "; confusion_output names another output, counted from 0" : "");
+                        model->architecture->outputs[output]->site->layer->name,
+                        model->architecture->n_outputs > 1 ? "; confusion_output names another output, counted from 0"
+                                                           : "");
     return TD_OK;
 }
 
 /* Of the positions of an output: the caller's, else the loss's. */
 static td_optional ignored_class(const td_model *model, const td_evaluate_args *args)
 {
-    tdi_ignore_attrs of_loss = model->training[args->confusion_output].loss.ignore;
+    tdi_ignore_attrs of_loss = model->compiled.outputs[args->confusion_output].loss.ignore;
     if (args->ignore_class.is_set || !of_loss.any)
         return args->ignore_class;
     return TD_SET((float)of_loss.number);
@@ -64,7 +65,7 @@ td_status tdi_confusion_create(const tdi_runtime *runtime, const td_model *model
                                int64_t samples, td_confusion **confusion, tdi_error *error)
 {
     int output = args->confusion_output, classes = tdi_program_classes(model, output);
-    const td_shape *shape = &model->outputs[output]->shape;
+    const td_shape *shape = &model->architecture->outputs[output]->shape;
     int64_t positions = tdi_shape_elements(shape) / shape->dim[shape->rank - 1];
     size_t cells = (size_t)classes * (size_t)classes;
     double *counts = malloc(cells * sizeof *counts);

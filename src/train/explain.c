@@ -4,7 +4,7 @@
 static td_status mode_of(const td_explain_args *args, tdi_mode *mode, tdi_error *error)
 {
     const td_model *model = args->model;
-    bool trains = model->compiled && model->optimizer.kind != TD_OPTIMIZER_NONE;
+    bool trains = model->compiled.is_set && model->state->optimizer.kind != TD_OPTIMIZER_NONE;
     switch (args->mode) {
     case TD_MODE_DEFAULT:
         *mode = trains ? TDI_TRAIN : TDI_PREDICT;

@@ -108,35 +108,35 @@ static bool reads_as(const td_shape *data, const td_shape *wanted)
 static td_status check_inputs(const td_model *model, const tdi_source *source, tdi_error *error)
 {
     char data[TDI_SHAPE_TEXT], wanted[TDI_SHAPE_TEXT];
-    if (source->n_x != model->n_inputs)
+    if (source->n_x != model->architecture->n_inputs)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d input arrays, but model \"%s\" has %d inputs",
-                        source->name, source->n_x, model->name, model->n_inputs);
-    for (int i = 0; i < model->n_inputs; i++)
-        if (!reads_as(&source->columns[i].shape, &model->inputs[i]->shape))
+                        source->name, source->n_x, model->architecture->name, model->architecture->n_inputs);
+    for (int i = 0; i < model->architecture->n_inputs; i++)
+        if (!reads_as(&source->columns[i].shape, &model->architecture->inputs[i]->shape))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "%s: %s holds samples of shape %s, but input \"%s\" of model \"%s\" takes %s", source->name,
                             source->columns[i].name, tdi_shape_text(&source->columns[i].shape, data),
-                            model->inputs[i]->site->layer->name, model->name,
-                            tdi_shape_text(&model->inputs[i]->shape, wanted));
+                            model->architecture->inputs[i]->site->layer->name, model->architecture->name,
+                            tdi_shape_text(&model->architecture->inputs[i]->shape, wanted));
     return TD_OK;
 }
 
 static td_status check_target(const td_model *model, const tdi_source *source, int output, tdi_error *error)
 {
     char data[TDI_SHAPE_TEXT], wanted[TDI_SHAPE_TEXT];
-    const tdi_loss *loss = &model->training[output].loss;
+    const tdi_loss *loss = &model->compiled.outputs[output].loss;
     const tdi_column *column = &source->columns[source->n_x + output];
-    td_shape target = tdi_loss_target_shape(loss, &model->outputs[output]->shape);
+    td_shape target = tdi_loss_target_shape(loss, &model->architecture->outputs[output]->shape);
     if (reads_as(&column->shape, &target))
         return TD_OK;
     const char *try_this = "";
-    if (tdi_loss_wants_classes(loss) && reads_as(&column->shape, &model->outputs[output]->shape))
+    if (tdi_loss_wants_classes(loss) && reads_as(&column->shape, &model->architecture->outputs[output]->shape))
         try_this = "; for one-hot targets use categorical_crossentropy";
     else if (loss->kind == TDI_LOSS_CATEGORICAL && tdi_shape_elements(&column->shape) == 1)
         try_this = "; for class numbers use sparse_categorical_crossentropy";
     return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: %s holds targets of shape %s, but %s on output \"%s\" takes %s%s",
                     source->name, column->name, tdi_shape_text(&column->shape, data), tdi_loss_class(loss->kind),
-                    model->outputs[output]->site->layer->name, tdi_shape_text(&target, wanted), try_this);
+                    model->architecture->outputs[output]->site->layer->name, tdi_shape_text(&target, wanted), try_this);
 }
 
 td_status tdi_check_data(const td_model *model, const tdi_source *source, bool targets, tdi_error *error)
@@ -149,11 +149,11 @@ td_status tdi_check_data(const td_model *model, const tdi_source *source, bool t
     if (source->n_y == 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s holds no targets, which the loss of model \"%s\" is of: give y too, as its format has it",
-                        source->name, model->name);
-    if (source->n_y != model->n_outputs)
+                        source->name, model->architecture->name);
+    if (source->n_y != model->architecture->n_outputs)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d target arrays, but model \"%s\" has %d outputs",
-                        source->name, source->n_y, model->name, model->n_outputs);
-    for (int o = 0; o < model->n_outputs; o++)
+                        source->name, source->n_y, model->architecture->name, model->architecture->n_outputs);
+    for (int o = 0; o < model->architecture->n_outputs; o++)
         TDI_TRY(check_target(model, source, o, error));
     return TD_OK;
 }

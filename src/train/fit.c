@@ -142,7 +142,7 @@ static td_status check_states(const fit *f, tdi_error *error)
         tdi_log(f->model->context, TD_LOG_WARNING,
                 "model \"%s\" is stateful and its samples are shuffled: rows go on from states of other sequences; "
                 "train it with shuffle = TD_NO (--no-shuffle)",
-                f->model->name);
+                f->model->architecture->name);
     return TD_OK;
 }
 
@@ -266,7 +266,7 @@ static td_status begin(fit *f, tdi_error *error)
     training->seed = f->args->seed;
     TDI_TRY(tdi_backup_begin(training, &what, error));
     if (!training->seed)
-        training->seed = f->model->seed;
+        training->seed = f->model->state->seed;
     return tdi_callbacks_train_begin(training, error);
 }
 
@@ -296,7 +296,7 @@ static void scale_rate(fit *f)
 
 static bool rate_changes(const fit *f)
 {
-    return f->model->optimizer.schedule.kind != TD_SCHEDULE_NONE || f->args->base_batch_size ||
+    return f->model->state->optimizer.schedule.kind != TD_SCHEDULE_NONE || f->args->base_batch_size ||
            f->args->warmup_epochs || tdi_callbacks_set_rate(f->args->callbacks);
 }
 

@@ -38,7 +38,7 @@ static td_status take_alphabet(writer *w, tdi_error *error)
     if (!w->count)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "model \"%s\" knows no characters: it writes once td_fit has trained it on text (file.txt)",
-                        w->model->name);
+                        w->model->architecture->name);
     w->alphabet = malloc((size_t)w->count * sizeof *w->alphabet);
     w->ranked = malloc((size_t)w->count * sizeof *w->ranked);
     if (!w->alphabet || !w->ranked)
@@ -46,8 +46,8 @@ static td_status take_alphabet(writer *w, tdi_error *error)
     td_recipe_characters(recipe, w->alphabet, w->count);
     for (int i = 0; i < w->count; i++)
         if (w->alphabet[i] >= TDI_CHARACTERS)
-            return tdi_fail(error, TD_BAD_FILE, "model \"%s\": its character %d cannot be: %u", w->model->name, i,
-                            w->alphabet[i]);
+            return tdi_fail(error, TD_BAD_FILE, "model \"%s\": its character %d cannot be: %u",
+                            w->model->architecture->name, i, w->alphabet[i]);
     return TD_OK;
 }
 
@@ -65,30 +65,30 @@ static int number_of(const writer *w, uint32_t character)
 static td_status check_model(const writer *w, tdi_error *error)
 {
     const td_model *model = w->model;
-    const td_shape *x = &model->inputs[0]->shape, *y = &model->outputs[0]->shape;
+    const td_shape *x = &model->architecture->inputs[0]->shape, *y = &model->architecture->outputs[0]->shape;
     char seen[2][TDI_SHAPE_TEXT];
-    bool one = model->n_inputs == 1 && model->n_outputs == 1;
+    bool one = model->architecture->n_inputs == 1 && model->architecture->n_outputs == 1;
     if (!one || x->rank != 1 || y->rank != 2 || y->dim[0] != x->dim[0] || y->dim[1] < w->count)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "model \"%s\": %d inputs, the first %s, and %d outputs, the first %s; characters [window] and "
                         "each one's next, scores [window, %d], were expected",
-                        model->name, model->n_inputs, tdi_shape_text(x, seen[0]), model->n_outputs,
-                        tdi_shape_text(y, seen[1]), w->count);
-    tdi_loss_kind loss = model->training[0].loss.kind;
+                        model->architecture->name, model->architecture->n_inputs, tdi_shape_text(x, seen[0]),
+                        model->architecture->n_outputs, tdi_shape_text(y, seen[1]), w->count);
+    tdi_loss_kind loss = model->compiled.outputs[0].loss.kind;
     if (loss == TDI_LOSS_SPARSE_CATEGORICAL || loss == TDI_LOSS_CATEGORICAL)
         return TD_OK;
     return tdi_fail(error, TD_INVALID_ARGUMENT,
                     "model \"%s\": its loss is no categorical cross-entropy, so that its scores choose no character; "
                     "compile it with one",
-                    model->name);
+                    model->architecture->name);
 }
 
 static td_status take_model(writer *w, tdi_error *error)
 {
     const td_model *model = w->model;
     TDI_TRY(check_model(w, error));
-    w->window = model->inputs[0]->shape.dim[0];
-    w->classes = model->outputs[0]->shape.dim[1];
+    w->window = model->architecture->inputs[0]->shape.dim[0];
+    w->classes = model->architecture->outputs[0]->shape.dim[1];
     w->rows = tdi_model_is_stateful(model) ? tdi_model_batch_size(model, 0) : 1;
     w->steps = tdi_model_is_stateful(model) && w->window == 1;
     w->x = calloc((size_t)(w->rows * w->window), sizeof *w->x);
@@ -191,7 +191,7 @@ static int by_score(const void *a, const void *b)
 static td_status rank(writer *w, tdi_error *error)
 {
     const float *scores = w->scores + (w->seen - 1) * w->classes;
-    bool logits = w->model->training[0].loss.from_logits, good = true;
+    bool logits = w->model->compiled.outputs[0].loss.from_logits, good = true;
     for (int i = 0; i < w->count; i++) {
         w->ranked[i] = (candidate){logits ? (double)scores[i] : log((double)scores[i]), i};
         good = good && !isnan(w->ranked[i].score);
@@ -200,7 +200,7 @@ static td_status rank(writer *w, tdi_error *error)
     if (good && isfinite(w->ranked[0].score))
         return TD_OK;
     return tdi_fail(error, TD_NOT_FINITE, "model \"%s\": its scores of the next character are not finite numbers",
-                    w->model->name);
+                    w->model->architecture->name);
 }
 
 /* By chance, with probabilities ~ exp(score / temperature). */
@@ -253,7 +253,7 @@ static td_status check_arguments(const td_generate_args *args, tdi_error *error)
 
 static td_status generate(writer *w, tdi_error *error)
 {
-    uint64_t seed = w->args->seed ? w->args->seed : w->model->seed;
+    uint64_t seed = w->args->seed ? w->args->seed : w->model->state->seed;
     tdi_context_heed_stops(w->model->context);
     TDI_TRY(check_arguments(w->args, error));
     TDI_TRY(take_alphabet(w, error));

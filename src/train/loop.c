@@ -35,8 +35,8 @@ static td_status runtime_of(const tdi_pass *pass, tdi_runtime **runtime, tdi_err
 static int64_t chunk_steps(const tdi_pass *pass)
 {
     int64_t left = pass->steps - pass->done, wanted = 1;
-    if (pass->model->steps_per_execution)
-        wanted = pass->model->steps_per_execution;
+    if (pass->model->compiled.steps_per_execution)
+        wanted = pass->model->compiled.steps_per_execution;
     else if (!pass->progress || !pass->progress->terminal)
         wanted = left;
     else if (pass->done && pass->seconds > 0)
@@ -199,7 +199,7 @@ static td_status run_pass(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error
     tdi_source_feed feed = {.source = pass->source,
                             .order = pass->order,
                             .batch = pass->batch,
-                            .n_inputs = pass->model->n_inputs,
+                            .n_inputs = pass->model->architecture->n_inputs,
                             .in_order = pass->in_order,
                             .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
     pass->job.feed = tdi_feed_source(&feed);
@@ -290,10 +290,12 @@ td_status tdi_report(td_model *model, const td_location *at, td_status status, c
 
 td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *error)
 {
-    if (!model->compiled)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no loss; compile it first", model->name);
-    if (to_train && model->optimizer.kind == TD_OPTIMIZER_NONE)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no optimizer; compile it with one", model->name);
+    if (!model->compiled.is_set)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no loss; compile it first",
+                        model->architecture->name);
+    if (to_train && model->state->optimizer.kind == TD_OPTIMIZER_NONE)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no optimizer; compile it with one",
+                        model->architecture->name);
     return TD_OK;
 }
 

@@ -7,9 +7,9 @@
 void tdi_collector_init(tdi_collector *collector, const td_model *model, int64_t batch, float *const *outputs)
 {
     *collector = (tdi_collector){.batch = batch};
-    for (int o = 0; o < model->n_outputs; o++) {
+    for (int o = 0; o < model->architecture->n_outputs; o++) {
         collector->outputs[o] = outputs ? outputs[o] : NULL;
-        collector->per_row[o] = tdi_shape_elements(&model->outputs[o]->shape);
+        collector->per_row[o] = tdi_shape_elements(&model->architecture->outputs[o]->shape);
     }
 }
 
@@ -64,11 +64,11 @@ static td_status begin_file(const td_predict_args *args, int64_t samples, tdi_ar
     *file = NULL;
     if (!args->path)
         return TD_OK;
-    for (int o = 0; o < model->n_outputs; o++) {
+    for (int o = 0; o < model->architecture->n_outputs; o++) {
         snprintf(arrays[o].name, sizeof arrays[o].name, "y%d", o);
-        TDI_TRY(all_predictions(&model->outputs[o]->shape, samples, &arrays[o].shape, error));
+        TDI_TRY(all_predictions(&model->architecture->outputs[o]->shape, samples, &arrays[o].shape, error));
     }
-    return tdi_array_file_create(args->path, model->n_outputs, arrays, file, error);
+    return tdi_array_file_create(args->path, model->architecture->n_outputs, arrays, file, error);
 }
 
 static td_status run(const td_predict_args *args, tdi_source *source, int64_t *samples, int64_t batch, tdi_error *error)
@@ -90,17 +90,17 @@ static td_status check_outputs(const td_predict_args *args, tdi_error *error)
     const td_model *model = args->model;
     if (!!args->outputs + !!(args->output || args->capacity) + !!args->path > 1)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "give one of output, outputs and path");
-    for (int o = 0; args->outputs && o < model->n_outputs; o++)
+    for (int o = 0; args->outputs && o < model->architecture->n_outputs; o++)
         if (!args->outputs[o])
             return tdi_fail(error, TD_INVALID_ARGUMENT, "outputs: there is none for output %d of %d", o,
-                            model->n_outputs);
+                            model->architecture->n_outputs);
     return TD_OK;
 }
 
 /* Where the number of samples shows only at the end, a capacity is looked at on the way. */
 static td_status check_room(const td_predict_args *args, const tdi_source *source, int64_t samples, tdi_error *error)
 {
-    int64_t needed, per_row = tdi_shape_elements(&args->model->outputs[0]->shape);
+    int64_t needed, per_row = tdi_shape_elements(&args->model->architecture->outputs[0]->shape);
     bool known = samples != TDI_SAMPLES_UNKNOWN;
     if (args->outputs && !known)
         return tdi_fail(error, TD_INVALID_ARGUMENT,

@@ -75,7 +75,7 @@ static td_status train(const td_find_learning_rate_args *args, td_model *clone, 
             &(td_callback_functions){.train_begin = train_begin, .batch_end = batch_end, .not_finite = not_finite},
             test),
         NULL};
-    clone->optimizer.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
+    clone->state->optimizer.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
     return td_fit_(&(td_fit_args){.at = args->at,
                                   .model = clone,
                                   .data = td_data_retain(args->data),

@@ -24,7 +24,7 @@ td_status td_save(td_model *model, const char *path)
         return tdi_fail(
             &model->context->error, TD_INVALID_ARGUMENT,
             "cannot save the model \"%.64s\" as \"%s\": expected a name that ends in .keras; try \"%s.keras\"",
-            model->name, path, path);
+            model->architecture->name, path, path);
     return tdi_keras_write(model, path, &model->context->error);
 }
 

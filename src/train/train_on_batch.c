@@ -11,12 +11,12 @@ static td_status check_one(const td_model *model, tdi_error *error)
 {
     if (!model)
         return TD_INVALID_ARGUMENT;
-    if (model->n_inputs == 1 && model->n_outputs == 1)
+    if (model->architecture->n_inputs == 1 && model->architecture->n_outputs == 1)
         return TD_OK;
     return tdi_fail(error, TD_UNSUPPORTED,
                     "model \"%s\" has %d inputs and %d outputs: give them as lists, to the function of the same name "
                     "that ends in _lists",
-                    model->name, model->n_inputs, model->n_outputs);
+                    model->architecture->name, model->architecture->n_inputs, model->architecture->n_outputs);
 }
 
 static bool all_there(const float *const *list, int count)
@@ -33,7 +33,8 @@ static td_status check(const td_model *model, const batch *b, tdi_mode mode, tdi
     if (tdi_trains(mode))
         TDI_TRY(tdi_model_check_idle(model, "a training step", error));
     TDI_TRY(tdi_check_rows("rows", b->rows, error));
-    if (b->rows < 1 || !all_there(b->x, model->n_inputs) || (targets && !all_there(b->y, model->n_outputs)))
+    if (b->rows < 1 || !all_there(b->x, model->architecture->n_inputs) ||
+        (targets && !all_there(b->y, model->architecture->n_outputs)))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "a batch needs at least one row of x%s",
                         targets ? " and of y" : "");
     return targets ? tdi_check_compiled(model, mode != TDI_EVALUATE, error) : TD_OK;
@@ -41,20 +42,21 @@ static td_status check(const td_model *model, const batch *b, tdi_mode mode, tdi
 
 static int64_t target_elements(const td_model *model, int output)
 {
-    td_shape target = tdi_loss_target_shape(&model->training[output].loss, &model->outputs[output]->shape);
+    td_shape target =
+        tdi_loss_target_shape(&model->compiled.outputs[output].loss, &model->architecture->outputs[output]->shape);
     return tdi_shape_elements(&target);
 }
 
 static tdi_array_feed feed_of(const td_model *model, const batch *b, tdi_mode mode)
 {
     tdi_array_feed feed = {0};
-    for (int i = 0; i < model->n_inputs; i++) {
+    for (int i = 0; i < model->architecture->n_inputs; i++) {
         feed.slots[i] = b->x[i];
-        feed.per_row[i] = tdi_shape_elements(&model->inputs[i]->shape);
+        feed.per_row[i] = tdi_shape_elements(&model->architecture->inputs[i]->shape);
     }
-    for (int o = 0; mode != TDI_PREDICT && o < model->n_outputs; o++) {
-        feed.slots[model->n_inputs + o] = b->y[o];
-        feed.per_row[model->n_inputs + o] = target_elements(model, o);
+    for (int o = 0; mode != TDI_PREDICT && o < model->architecture->n_outputs; o++) {
+        feed.slots[model->architecture->n_inputs + o] = b->y[o];
+        feed.per_row[model->architecture->n_inputs + o] = target_elements(model, o);
     }
     return feed;
 }
@@ -63,7 +65,7 @@ static tdi_array_feed feed_of(const td_model *model, const batch *b, tdi_mode mo
 static td_status run_step(tdi_runtime *runtime, const td_model *model, tdi_job *job, tdi_error *error)
 {
     tdi_error own;
-    long long step = (long long)model->iteration;
+    long long step = (long long)model->state->iteration;
     tdi_error_init(&own);
     td_status status = tdi_runtime_run(runtime, job, &own);
     if (status == TD_NOT_FINITE)
@@ -86,7 +88,7 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
     job->feed = tdi_feed_arrays(&feed);
     job->steps = 1;
     job->batch = job->samples = b->rows;
-    job->seed = model->seed;
+    job->seed = model->state->seed;
     tdi_runtime_reset_sums(runtime, job->mode);
     td_status status = run_step(runtime, model, job, error);
     if (!logs || (status != TD_OK && status != TD_NOT_FINITE))
@@ -159,7 +161,7 @@ td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *
     if (!model)
         return TD_INVALID_ARGUMENT;
     tdi_error_init(&error);
-    if (!all_there((const float *const *)outputs, model->n_outputs)) {
+    if (!all_there((const float *const *)outputs, model->architecture->n_outputs)) {
         tdi_fail(&error, TD_INVALID_ARGUMENT, "a prediction needs a place for every output");
         return tdi_report(model, NULL, error.status, &error);
     }
@@ -182,9 +184,9 @@ td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, flo
 
 float *td_gradient(td_model *model, int index)
 {
-    if (!model || index < 0 || index >= model->weights.count || !model->runtime)
+    if (!model || index < 0 || index >= model->architecture->weights.count || !model->runtime)
         return NULL;
-    const tdi_variable *variable = &model->weights.at[index]->variable;
+    const tdi_variable *variable = &model->architecture->weights.at[index]->variable;
     return variable->trainable ? tdi_runtime_gradient(model->runtime, variable) : NULL;
 }
 
@@ -196,8 +198,8 @@ static td_status apply(td_model *model, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "model \"%s\" has no gradients to apply: call td_compute_gradients before each "
                         "td_apply_gradients",
-                        model->name);
-    tdi_job job = {.mode = TDI_APPLY, .samples = 1, .batch = 1, .steps = 1, .seed = model->seed};
+                        model->architecture->name);
+    tdi_job job = {.mode = TDI_APPLY, .samples = 1, .batch = 1, .steps = 1, .seed = model->state->seed};
     return tdi_runtime_run(model->runtime, &job, error);
 }
 

@@ -54,18 +54,18 @@ static void test_mlp(void **state)
 {
     (void)state;
     td_model *model = load(golden("mlp_adam.keras"));
-    assert_true(model->sequential);
+    assert_true(model->architecture->sequential);
     assert_int_equal(td_weight_count(model), 4);
-    assert_int_equal(model->layers.count, 5);
-    assert_true(model->compiled);
-    assert_int_equal(model->optimizer.kind, TD_OPTIMIZER_ADAM);
-    assert_int_equal(model->iteration, 4);
-    assert_true(model->optimizer.learning_rate == 2e-3f);
-    assert_int_equal(model->training[0].loss.kind, TDI_LOSS_SPARSE_CATEGORICAL);
-    assert_true(model->training[0].loss.from_logits);
-    assert_int_equal(model->training[0].n_metrics, 1);
-    assert_int_equal(model->training[0].metrics[0].kind, TD_METRIC_ACCURACY);
-    const tdi_variable *kernel = &model->weights.at[2]->variable;
+    assert_int_equal(model->architecture->layers.count, 5);
+    assert_true(model->compiled.is_set);
+    assert_int_equal(model->state->optimizer.kind, TD_OPTIMIZER_ADAM);
+    assert_int_equal(model->state->iteration, 4);
+    assert_true(model->state->optimizer.learning_rate == 2e-3f);
+    assert_int_equal(model->compiled.outputs[0].loss.kind, TDI_LOSS_SPARSE_CATEGORICAL);
+    assert_true(model->compiled.outputs[0].loss.from_logits);
+    assert_int_equal(model->compiled.outputs[0].n_metrics, 1);
+    assert_int_equal(model->compiled.outputs[0].metrics[0].kind, TD_METRIC_ACCURACY);
+    const tdi_variable *kernel = &model->architecture->weights.at[2]->variable;
     assert_string_equal(kernel->layer, "dense_1");
     assert_true(kernel->l2 == 1e-3f);
     assert_true(tdi_model_slot(model, kernel, 1)[0] > 0);
@@ -74,15 +74,15 @@ static void test_mlp(void **state)
 
 static void check_cnn(td_model *model)
 {
-    assert_false(model->sequential);
-    assert_int_equal(model->layers.count, 10);
+    assert_false(model->architecture->sequential);
+    assert_int_equal(model->architecture->layers.count, 10);
     assert_int_equal(td_weight_count(model), 10);
-    assert_int_equal(model->optimizer.kind, TD_OPTIMIZER_SGD);
-    assert_int_equal(model->iteration, 3);
-    assert_true(model->optimizer.momentum == 0.9f);
-    assert_int_equal(model->training[0].loss.kind, TDI_LOSS_CATEGORICAL);
-    assert_false(model->training[0].loss.from_logits);
-    const tdi_variable *kernel = &model->weights.at[0]->variable;
+    assert_int_equal(model->state->optimizer.kind, TD_OPTIMIZER_SGD);
+    assert_int_equal(model->state->iteration, 3);
+    assert_true(model->state->optimizer.momentum == 0.9f);
+    assert_int_equal(model->compiled.outputs[0].loss.kind, TDI_LOSS_CATEGORICAL);
+    assert_false(model->compiled.outputs[0].loss.from_logits);
+    const tdi_variable *kernel = &model->architecture->weights.at[0]->variable;
     assert_true(tdi_model_slot(model, kernel, 0)[0] != 0);
     assert_int_equal(warnings, 0);
 }
@@ -103,7 +103,7 @@ static void test_uncompiled(void **state)
 {
     (void)state;
     td_model *model = load(golden("plain.keras"));
-    assert_false(model->compiled);
+    assert_false(model->compiled.is_set);
     assert_int_equal(warnings, 0);
 }
 
@@ -112,14 +112,14 @@ static void test_averages(void **state)
 {
     (void)state;
     td_model *model = load(golden("averages.keras"));
-    const td_optimizer *optimizer = &model->optimizer;
+    const td_optimizer *optimizer = &model->state->optimizer;
     assert_true(optimizer->use_ema == TD_YES && optimizer->ema_momentum.value == 0.9f);
     assert_true(optimizer->global_clipnorm == 0.5f && optimizer->loss_scale_factor == 8);
     assert_int_equal(optimizer->ema_overwrite_frequency, 7);
     assert_int_equal(optimizer->gradient_accumulation_steps, 2);
-    assert_int_equal(model->iteration, 5);
+    assert_int_equal(model->state->iteration, 5);
     assert_int_equal(warnings, 0);
-    const tdi_variable *kernel = &model->weights.at[0]->variable;
+    const tdi_variable *kernel = &model->architecture->weights.at[0]->variable;
     float weight = tdi_model_value(model, kernel)[0], velocity = tdi_model_slot(model, kernel, 0)[0];
     float average = tdi_model_slot(model, kernel, 1)[0], accumulator = tdi_model_slot(model, kernel, 2)[0];
     assert_true(fabsf(average - weight) < 0.1f && average != weight);
@@ -190,24 +190,24 @@ static void assert_same_floats(const float *a, const float *b, int64_t count)
 
 static void assert_same_model(const td_model *a, const td_model *b)
 {
-    assert_string_equal(a->name, b->name);
-    assert_int_equal(a->sequential, b->sequential);
-    assert_int_equal(a->layers.count, b->layers.count);
-    assert_int_equal(a->sites.count, b->sites.count);
-    for (int i = 0; i < a->layers.count; i++) {
-        assert_string_equal(a->layers.at[i]->name, b->layers.at[i]->name);
-        assert_ptr_equal(a->layers.at[i]->type, b->layers.at[i]->type);
+    assert_string_equal(a->architecture->name, b->architecture->name);
+    assert_int_equal(a->architecture->sequential, b->architecture->sequential);
+    assert_int_equal(a->architecture->layers.count, b->architecture->layers.count);
+    assert_int_equal(a->architecture->sites.count, b->architecture->sites.count);
+    for (int i = 0; i < a->architecture->layers.count; i++) {
+        assert_string_equal(a->architecture->layers.at[i]->name, b->architecture->layers.at[i]->name);
+        assert_ptr_equal(a->architecture->layers.at[i]->type, b->architecture->layers.at[i]->type);
     }
-    assert_int_equal(a->total, b->total);
-    assert_same_floats(a->values, b->values, a->total);
-    assert_int_equal(a->compiled, b->compiled);
-    assert_int_equal(a->iteration, b->iteration);
-    assert_memory_equal(&a->optimizer, &b->optimizer, sizeof a->optimizer);
+    assert_int_equal(a->architecture->total, b->architecture->total);
+    assert_same_floats(tdi_model_values(a), tdi_model_values(b), a->architecture->total);
+    assert_int_equal(a->compiled.is_set, b->compiled.is_set);
+    assert_int_equal(a->state->iteration, b->state->iteration);
+    assert_memory_equal(&a->state->optimizer, &b->state->optimizer, sizeof a->state->optimizer);
     for (int i = 0; i < TDI_MAX_SLOTS; i++)
-        if (a->slots[i])
-            assert_same_floats(a->slots[i], b->slots[i], a->trained);
-    assert_memory_equal(&a->training[0].loss, &b->training[0].loss, sizeof a->training[0].loss);
-    assert_int_equal(a->training[0].n_metrics, b->training[0].n_metrics);
+        if (tdi_model_slots(a, i))
+            assert_same_floats(tdi_model_slots(a, i), tdi_model_slots(b, i), a->architecture->trained);
+    assert_memory_equal(&a->compiled.outputs[0].loss, &b->compiled.outputs[0].loss, sizeof a->compiled.outputs[0].loss);
+    assert_int_equal(a->compiled.outputs[0].n_metrics, b->compiled.outputs[0].n_metrics);
 }
 
 static void test_resaved_files_are_the_same_model(void **state)

@@ -33,7 +33,7 @@ static td_status load(const char *path, tdi_error *error, heard *log, bool *comp
     td_context *context = td_context_create(&(td_context_options){.log = listen, .log_user = log});
     assert_non_null(context);
     td_status status = tdi_keras_read(context, path, &model, error);
-    *compiled = model && model->compiled;
+    *compiled = model && model->compiled.is_set;
     assert_true((status == TD_OK) == (model != NULL));
     assert_false(td_failed(context));
     td_context_free(context);

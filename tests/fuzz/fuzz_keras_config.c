@@ -13,8 +13,9 @@ static void write_and_read(td_context *context, const td_model *model)
 {
     td_model *again;
     tdi_error error = {0};
-    json_t *root = tdi_keras_write_model(model), *compiled = model->compiled ? tdi_keras_write_compile(model) : NULL;
-    if (!root || (model->compiled && !compiled))
+    json_t *root = tdi_keras_write_model(model),
+           *compiled = model->compiled.is_set ? tdi_keras_write_compile(model) : NULL;
+    if (!root || (model->compiled.is_set && !compiled))
         abort();
     if (tdi_keras_read_model(context, root, ROOM, &again, &error) != TD_OK)
         abort();

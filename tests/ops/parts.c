@@ -187,7 +187,7 @@ static void dropout_does_not_see_the_cut(void **state)
 {
     (void)state;
     float y[COUNT], cut_y[COUNT], other[COUNT];
-    tdi_dropout_attrs attrs = {0.5f, 2}, stream = {0.5f, 3};
+    tdi_dropout_attrs attrs = {.rate = 0.5f, .stream = 2}, stream = {.rate = 0.5f, .stream = 3};
     drop(&one, &attrs, 4, y);
     drop(&uneven, &attrs, 4, cut_y);
     assert_memory_equal(y, cut_y, sizeof y);
@@ -216,10 +216,10 @@ static void dropout_keeps_its_rate(void **state)
         assert_true(fabs(kept - keep * (double)DRAWS) < 4 * sqrt((double)DRAWS * keep * (1 - keep)));
     }
     float y[COUNT];
-    drop(&one, &(tdi_dropout_attrs){0.5f, 0}, 0, y);
+    drop(&one, &(tdi_dropout_attrs){.rate = 0.5f, .stream = 0}, 0, y);
     for (int i = 0; i < COUNT; i++)
         assert_true(y[i] == 0.0f || y[i] == 2 * x_data[i]);
-    drop(&one, &(tdi_dropout_attrs){0.0f, 0}, 0, y);
+    drop(&one, &(tdi_dropout_attrs){.rate = 0.0f, .stream = 0}, 0, y);
     assert_memory_equal(y, x_data, sizeof y);
 }
 

@@ -137,7 +137,7 @@ static void losses(void **state)
     refused(tdi_sparse_softmax_cross_entropy(graph, x, value(DIMS(TDI_BATCH)), none_ignored), "float32", "int32");
     refused(tdi_softmax_cross_entropy(graph, x, value(DIMS(TDI_BATCH, 9))), "[batch, 9]", "[batch, 10]");
     refused(tdi_batch_mean(graph, value(DIMS(3))), "[3]", "batch");
-    refused(tdi_dropout(graph, x, &(tdi_dropout_attrs){1.0f, 0}), "rate 1", "less than 1");
+    refused(tdi_dropout(graph, x, &(tdi_dropout_attrs){.rate = 1.0f, .stream = 0}), "rate 1", "less than 1");
     refused(tdi_batch_norm_inference(graph, x, value(DIMS(10)), value(DIMS(9)), NULL, NULL, 1e-3f), "[9]", "[10]");
 }
 

@@ -33,7 +33,7 @@ static tdi_node *plain(tdi_graph *graph)
 {
     tdi_node *x = input(graph, 0), *more = input(graph, 1);
     tdi_node *y = tdi_unary(graph, x, TD_SILU);
-    y = tdi_dropout(graph, y, &(tdi_dropout_attrs){0.25f, 7});
+    y = tdi_dropout(graph, y, &(tdi_dropout_attrs){.rate = 0.25f, .stream = 7});
     y = tdi_unary(graph, y, TD_TANH);
     y = tdi_binary(graph, TDI_ADD, y, more);
     y = tdi_affine(graph, y, 2.0f, -0.5f);

@@ -140,6 +140,8 @@ static void run_plans(tdi_graph *graph, int lanes, memory *m)
         assert_int_equal(tdi_plan_create(&spec, &parts[i].plan, &error), TD_OK);
         assert_int_equal(chained(parts[i].plan), 3);
         bind(&parts[i], device, i, lanes, m, gradients, exchange);
+        for (int lane = 0; lane < lanes; lane++)
+            tdi_control_reckon(&parts[i].control[lane], graph);
         plans[i] = parts[i].plan;
     }
     assert_int_equal(tdi_local_group_create(&group, &communicator, &error), TD_OK);

@@ -132,7 +132,7 @@ static td_status connect_breaking(const tdi_strategy *strategy, const tdi_group_
 static td_status divide(const td_model *model, int replicas, int cores, tdi_division *division, tdi_error *error)
 {
     (void)replicas, (void)cores, (void)error;
-    *division = ((const breaker *)model->strategy)->division;
+    *division = ((const breaker *)model->compiled.strategy)->division;
     return TD_OK;
 }
 
@@ -193,7 +193,7 @@ static td_model *make_model(td_context *context, const net *net, breaker *b)
 {
     td_model *model = small_model(context, net->kind, net->optimizer, (td_strategy){0});
     assert_string_equal(td_error(context), "");
-    model->strategy = &b->base;
+    model->compiled.strategy = &b->base;
     tdi_runtime *runtime;
     assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
     runtime->is_trial = true;
@@ -210,16 +210,16 @@ typedef struct snapshot {
 
 static snapshot take_snapshot(const td_model *model)
 {
-    size_t values = (size_t)model->total, slots = 0, used = values;
+    size_t values = (size_t)model->architecture->total, slots = 0, used = values;
     for (int i = 0; i < TDI_MAX_SLOTS; i++)
-        slots += model->slots[i] ? (size_t)model->trained : 0;
-    snapshot s = {malloc((values + slots) * sizeof(float)), (values + slots) * sizeof(float), model->iteration};
+        slots += tdi_model_slots(model, i) ? (size_t)model->architecture->trained : 0;
+    snapshot s = {malloc((values + slots) * sizeof(float)), (values + slots) * sizeof(float), model->state->iteration};
     assert_non_null(s.floats);
-    memcpy(s.floats, model->values, values * sizeof(float));
+    memcpy(s.floats, tdi_model_values(model), values * sizeof(float));
     for (int i = 0; i < TDI_MAX_SLOTS; i++)
-        if (model->slots[i]) {
-            memcpy(s.floats + used, model->slots[i], (size_t)model->trained * sizeof(float));
-            used += (size_t)model->trained;
+        if (tdi_model_slots(model, i)) {
+            memcpy(s.floats + used, tdi_model_slots(model, i), (size_t)model->architecture->trained * sizeof(float));
+            used += (size_t)model->architecture->trained;
         }
     return s;
 }
@@ -388,8 +388,8 @@ static void halves_of_a_step_break(void **state)
         collectives = b.list->count;
         assert_int_equal(collectives, 3); /* the gradients are there; their norms; the factors */
         assert_int_equal(b.moved[TDI_REDUCE], 0);
-        for (int64_t i = 0; i < model->total; i++) /* statistics are those of the gradients' steps */
-            assert_true(i >= model->trained || model->values[i] == before.floats[i]);
+        for (int64_t i = 0; i < model->architecture->total; i++) /* statistics are those of the gradients' steps */
+            assert_true(i >= model->architecture->trained || tdi_model_values(model)[i] == before.floats[i]);
     }
     free(before.floats);
     td_context_free(context);
@@ -490,7 +490,7 @@ static void check_moved(const net *net, const way *w)
         expect_reduced(b.list, model, b.moved[TDI_REDUCE]);
         assert_int_equal(b.moved[TDI_GATHER], gathered(program->graph));
         assert_int_equal(b.moved[TDI_MEET], 0);
-        expect_disjoint(b.list, TDI_REDUCE, 1, model->trained);
+        expect_disjoint(b.list, TDI_REDUCE, 1, model->architecture->trained);
         expect_disjoint(b.list, TDI_GATHER, w->parts, (int64_t)tdi_plan_exchange_bytes(plans[0]));
     }
     td_context_free(context);

@@ -53,7 +53,7 @@ static td_status divide(small_kind kind, int shards, int replicas, tdi_division 
     int count;
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
-    model->shards = shards;
+    model->compiled.shards = shards;
     assert_int_equal(tdi_open_devices(lists[replicas - 1], devices, &count, NULL), TD_OK);
     td_status status = tdi_divide(model, devices, count, division, NULL);
     tdi_close_devices(devices, count);
@@ -78,7 +78,7 @@ static tdi_division divided(small_kind kind, bool separate, int replicas, int co
     tdi_division d;
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
-    model->separate_replicas = separate;
+    model->compiled.separate_replicas = separate;
     assert_int_equal(tdi_mirrored.divide(model, replicas, cores, &d, NULL), TD_OK);
     td_context_free(context);
     return d;

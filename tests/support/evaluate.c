@@ -130,6 +130,7 @@ evaluation *evaluation_create(const evaluation_spec *spec)
     e->control = spec->control;
     if (e->control.rows == 0)
         e->control.rows = all_rows(e);
+    tdi_control_reckon(&e->control, spec->graph);
     make_parts(e);
     size_t count = (size_t)(spec->graph->nodes.count * spec->parts);
     e->data = room(e, count * sizeof *e->data);

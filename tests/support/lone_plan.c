@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "cpu/cpu.h"
+#include "ops/ops.h"
 #include "passes/passes.h"
 #include "support/devices.h"
 
@@ -22,7 +23,7 @@ lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int lanes)
 lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int lanes, int sharing)
 {
     tdi_error error = {0};
-    lone_plan p = {.rows = rows, .lanes = lanes};
+    lone_plan p = {.graph = graph, .rows = rows, .lanes = lanes};
     tdi_collectives collectives = {0};
     assert_true(lanes <= LONE_PLAN_LANES);
     p.device = test_device_open();
@@ -71,6 +72,7 @@ void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs,
     assert_non_null(activations);
     for (int lane = 0; lane < p->lanes; lane++) {
         control[lane] = (tdi_control){.rows = p->rows, .step = 5, .seed = 11};
+        tdi_control_reckon(&control[lane], p->graph);
         part[lane] = (tdi_part){.parts = 1, .group_count = 1};
         scratch[lane] = device->allocate(device, tdi_plan_scratch_bytes(plan) + 1);
         assert_non_null(scratch[lane]);

@@ -5,6 +5,7 @@
 #include "plan/plan.h"
 
 typedef struct lone_plan {
+    const tdi_graph *graph;
     tdi_device *device;
     tdi_schedule schedule;
     tdi_plan *plan;

@@ -84,7 +84,7 @@ float *small_weights(td_model *model, int64_t *count)
     float *all = malloc((size_t)*count * sizeof *all);
     int64_t used = 0;
     for (int i = 0; all && i < td_weight_count(model); i++) {
-        int64_t elements = model->weights.at[i]->variable.elements;
+        int64_t elements = model->architecture->weights.at[i]->variable.elements;
         td_get_weight(model, i, all + used, (size_t)elements);
         used += elements;
     }

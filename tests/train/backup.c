@@ -149,7 +149,7 @@ static outcome go(run *r)
                .momentum_correction = r->momentum_correction, .seed = r->seed, .last = &o.last, .callbacks = list);
     snprintf(o.error, sizeof o.error, "%s", td_error(context));
     o.weights = small_weights(model, &o.count);
-    o.iteration = model->iteration;
+    o.iteration = model->state->iteration;
     td_context_free(context);
     return o;
 }

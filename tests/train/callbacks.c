@@ -51,7 +51,7 @@ static int drive(bench *b, td_callback *callback)
                                            {"loss", val_loss[epoch] + 0.1},
                                            {"val_loss", val_loss[epoch]}}}};
         b->training.epoch = epoch;
-        for (int64_t i = 0; i < model->total; i++)
+        for (int64_t i = 0; i < model->architecture->total; i++)
             tdi_model_write_values(model)[i] = (float)epoch;
         assert_int_equal(functions->epoch_end(callback->user, &b->training, &end), TD_OK);
         b->rates[epoch] = td_training_learning_rate(&b->training);
@@ -67,9 +67,10 @@ static void expect_stopping(int which, td_callback *callback)
     bench b;
     bench_open(&b);
     int epochs = drive(&b, callback);
-    if (epochs != stopping_golden[which][0] || b.training.model->values[0] != (float)stopping_golden[which][1])
+    if (epochs != stopping_golden[which][0] ||
+        tdi_model_values(b.training.model)[0] != (float)stopping_golden[which][1])
         fail_msg("case %d: %d epochs, weights of epoch %g; Keras: %d and %d", which, epochs,
-                 (double)b.training.model->values[0], stopping_golden[which][0], stopping_golden[which][1]);
+                 (double)tdi_model_values(b.training.model)[0], stopping_golden[which][0], stopping_golden[which][1]);
     td_context_free(b.context);
 }
 
@@ -324,7 +325,7 @@ static void test_ones_own_is_called_and_may_stop(void **state)
     assert_int_equal(c.epochs, 2);
     assert_int_equal(c.ended, 1);
     assert_int_equal(c.released, 1);
-    assert_int_equal(model->iteration, 8);
+    assert_int_equal(model->state->iteration, 8);
     td_context_free(context);
 }
 
@@ -447,7 +448,7 @@ static void expect_refused(const char *words, td_data *validation, td_callback *
     assert_int_equal(td_fit(model, samples(), .validation = validation, .callbacks = callbacks), TD_INVALID_ARGUMENT);
     if (!strstr(td_error(context), words))
         fail_msg("\"%s\" lacks \"%s\"", td_error(context), words);
-    assert_int_equal(model->iteration, 0);
+    assert_int_equal(model->state->iteration, 0);
     td_context_free(context);
 }
 
@@ -506,8 +507,9 @@ static void test_weights_alone_are_saved(void **state)
                      TD_OK);
     assert_int_equal(unlink(in_folder("1.weights.h5")), 0);
     assert_int_equal(td_load_weights(other, in_folder("2.weights.h5")), TD_OK);
-    assert_memory_equal(other->values, model->values, (size_t)model->total * sizeof *model->values);
-    assert_int_equal(other->iteration, 2 * STEPS);
+    assert_memory_equal(tdi_model_values(other), tdi_model_values(model),
+                        (size_t)model->architecture->total * sizeof(float));
+    assert_int_equal(other->state->iteration, 2 * STEPS);
     assert_int_equal(unlink(in_folder("2.weights.h5")), 0);
     td_context_free(context);
 }

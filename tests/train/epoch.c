@@ -128,7 +128,7 @@ static void a_bad_row_ends_the_run_before_its_step(void **state)
         td_data *data = td_arrays(SAMPLES, halves, TD_SHAPE(SMALL_SAMPLE), .y = labels);
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .shuffle = TD_NO), TD_INVALID_ARGUMENT);
         assert_non_null(strstr(td_error(context), "step 5, row 2 (sample 82 of td_arrays): class number"));
-        assert_int_equal(model->iteration, 5);
+        assert_int_equal(model->state->iteration, 5);
         td_context_free(context);
     }
 }
@@ -155,7 +155,7 @@ static void an_index_is_checked(void **state)
         td_data *data = td_arrays(8, tokens, TD_SHAPE(3), .y = targets);
         assert_int_equal(td_fit(model, data, .batch_size = 4, .shuffle = TD_NO), cases[i].status);
         assert_non_null(strstr(td_error(context), cases[i].sentence));
-        assert_int_equal(model->iteration, 1);
+        assert_int_equal(model->state->iteration, 1);
         td_context_free(context);
     }
 }

@@ -163,7 +163,7 @@ static void test_a_failure_belongs_to_its_step(void **state)
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .shuffle = TD_NO, .input_threads = threads),
                          TD_BAD_FILE);
         assert_non_null(strstr(td_error(context), "sample 82 is bad"));
-        assert_int_equal(model->iteration, 5);
+        assert_int_equal(model->state->iteration, 5);
         td_context_free(context);
     }
     td_context *context = td_context_create(NULL);

@@ -92,10 +92,10 @@ static void test_the_curve_is_a_trainings(void **state)
 
 static void expect_same(const td_model *model, const float *values, const float *slot, const td_optimizer *optimizer)
 {
-    assert_memory_equal(model->values, values, (size_t)model->total * sizeof *values);
-    assert_memory_equal(model->slots[0], slot, (size_t)model->trained * sizeof *slot);
-    assert_memory_equal(&model->optimizer, optimizer, sizeof *optimizer);
-    assert_int_equal(model->iteration, ROWS / BATCH);
+    assert_memory_equal(tdi_model_values(model), values, (size_t)model->architecture->total * sizeof *values);
+    assert_memory_equal(tdi_model_slots(model, 0), slot, (size_t)model->architecture->trained * sizeof *slot);
+    assert_memory_equal(&model->state->optimizer, optimizer, sizeof *optimizer);
+    assert_int_equal(model->state->iteration, ROWS / BATCH);
     assert_null(td_model_recipe(model));
 }
 
@@ -115,7 +115,8 @@ static void test_the_model_stays_as_it_is(void **state)
         td_model *model = model_of(SMALL_NORM, ways[i]);
         td_rate_test *test;
         assert_int_equal(td_fit(model, samples(), .batch_size = BATCH), TD_OK);
-        float *values = copy_of(model->values, model->total), *slot = copy_of(model->slots[0], model->trained);
+        float *values = copy_of(tdi_model_values(model), model->architecture->total),
+              *slot = copy_of(tdi_model_slots(model, 0), model->architecture->trained);
         td_optimizer optimizer = td_model_optimizer(model);
         td_rate_test_free(find(model, 1e-6, 1e4, STEPS));
         expect_same(model, values, slot, &optimizer);

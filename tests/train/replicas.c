@@ -33,8 +33,8 @@ static float *train(const setting *s, int64_t *count, td_logs *logs)
     td_model *model =
         small_model(context, s->kind, s->optimizer, (td_strategy){.devices = s->devices, .shards = s->shards});
     assert_string_equal(td_error(context), "");
-    model->separate_replicas = s->separate;
-    model->precision = s->precision;
+    model->compiled.separate_replicas = s->separate;
+    model->compiled.precision = s->precision;
     td_epoch last = {0};
     td_data *data = td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
     td_fit(model, data, .epochs = 2, .batch_size = s->batch, .seed = 5, .last = &last);

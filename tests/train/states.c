@@ -121,7 +121,7 @@ static void expect_the_same(td_strategy strategy, bool separate, double toleranc
     td_context *context = context_create();
     td_model *one = forecaster(context, (td_strategy){.devices = test_devices(1)}),
              *many = forecaster(context, strategy);
-    many->separate_replicas = separate;
+    many->compiled.separate_replicas = separate;
     fit(one, BATCH);
     fit(many, 0);
     float *a = small_weights(one, &count), *b = small_weights(many, &count);
@@ -156,7 +156,7 @@ static void files_hold_no_states(void **state)
     assert_non_null(copy);
     ask(copy, loaded);
     assert_memory_equal(fresh, loaded, sizeof fresh);
-    assert_int_equal(copy->inputs[0]->batch, BATCH);
+    assert_int_equal(copy->architecture->inputs[0]->batch, BATCH);
     unlink(path);
     td_context_free(context);
 }

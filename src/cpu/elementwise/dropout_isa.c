@@ -57,13 +57,14 @@ static void stretch(const tdi_call *call, uint64_t element, int64_t at, int64_t 
 {
     const tdi_dropout_attrs *attrs = call->attrs;
     uint64_t key = tdi_dropout_key(call->control, attrs->stream);
-    float factor[BLOCK], from[BLOCK], made[BLOCK], scale = 1.0f / (1.0f - attrs->rate);
+    tdi_dropout_numbers numbers = tdi_dropout_of(call);
+    float factor[BLOCK], from[BLOCK], made[BLOCK];
     blocks b;
     while (n > 0) {
         int64_t skip = (int64_t)(element % 4), now = BLOCK - skip < n ? BLOCK - skip : n;
         float *to = tdi_write_tile(&call->out, at, made);
         draw(key, (uint64_t)call->control->step, element / 4, &b);
-        factors(&b, attrs->rate, scale, factor);
+        factors(&b, numbers.rate, numbers.scale, factor);
         apply(now, factor + skip, tdi_read_tile(&call->in[0], at, now, from), to);
         tdi_keep_tile(&call->out, at, now, to);
         element += (uint64_t)now;

@@ -56,7 +56,7 @@ static void batch_mean_grad_loop(const tdi_call *call, int64_t at, int64_t n)
     int64_t rows = call->out.shape.rank ? call->out.shape.dim[0] : 1;
     int64_t per_row = rows ? tdi_shape_elements(&call->out.shape) / rows : 1;
     float dy = *(const float *)call->in[0].data;
-    fill_with((float)((double)dy * (double)tdi_inverse_rows(call->control) / (double)per_row), n, output(call, at));
+    fill_with((float)((double)dy * (double)call->control->inverse_rows / (double)per_row), n, output(call, at));
 }
 EACH_RUN(batch_mean_grad)
 TDI_CPU_KERNEL(batch_mean_grad, .splits = ANY_SPLIT, .run = batch_mean_grad_run);

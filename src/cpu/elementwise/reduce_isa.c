@@ -203,7 +203,7 @@ static void batch_mean_run(const tdi_call *call)
     const td_shape *x = &call->in[0].shape;
     int64_t elements = tdi_shape_elements(x), rows = x->rank ? x->dim[0] : 1, per_row = rows ? elements / rows : 1;
     double sum = tdi_sum(call->in[0].data, elements);
-    *(float *)call->out.data = (float)(sum * (double)tdi_inverse_rows(call->control) / (double)per_row);
+    *(float *)call->out.data = (float)(sum * (double)call->control->inverse_rows / (double)per_row);
 }
 
 TDI_CPU_KERNEL(batch_mean, .run = batch_mean_run);

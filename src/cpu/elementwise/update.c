@@ -1,28 +1,22 @@
 /* update.c - the numbers of an optimizer's step, and updates row by row. */
 #include "cpu/elementwise/update.h"
 
-#include <math.h>
-
-#include "ops/update/optimizer.h"
+#include "ops/common.h"
 
 tdi_update tdi_update_of(const tdi_op *op, const tdi_optimizer_attrs *attrs, const tdi_control *control)
 {
-    tdi_update update = {.op = op,
-                         .rate = control->learning_rate,
-                         .epsilon = attrs->epsilon,
-                         .momentum = attrs->momentum,
-                         .kept = tdi_momentum_at(attrs, control),
-                         .clip = attrs->clipvalue > 0.0f ? attrs->clipvalue : INFINITY,
-                         .decay = attrs->weight_decay * control->learning_rate,
-                         .nesterov = attrs->nesterov,
-                         .amsgrad = attrs->amsgrad};
-    if (op != &tdi_op_adam)
-        return update;
-    tdi_adam_rates rates = tdi_adam_rates_at(attrs, control);
-    update.rate = rates.alpha;
-    update.rate_1 = rates.rate_1;
-    update.rate_2 = rates.rate_2;
-    return update;
+    const tdi_optimizer_numbers *n = &control->optimizer;
+    return (tdi_update){.op = op,
+                        .rate = n->rate,
+                        .rate_1 = n->rate_1,
+                        .rate_2 = n->rate_2,
+                        .epsilon = n->epsilon,
+                        .momentum = n->momentum,
+                        .kept = n->kept,
+                        .clip = n->clip,
+                        .decay = n->decay,
+                        .nesterov = attrs->nesterov,
+                        .amsgrad = attrs->amsgrad};
 }
 
 int64_t tdi_gradient_rows(const tdi_call *call, int64_t floats, int64_t tile)

@@ -167,14 +167,14 @@ TDI_CPU_KERNEL(sgd, .pointwise = true, .splits = ANY_SPLIT, .run = sgd_run);
 
 static void moving_average_run(const tdi_call *call)
 {
-    tdi_average_step step = tdi_average_step_at(call->attrs, call->control);
-    float old = step.momentum, new = 1.0f - step.momentum;
+    const tdi_optimizer_numbers *numbers = tdi_optimizer_of(call);
+    float old = numbers->average, new = 1.0f - old;
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride) {
         const float *weight = (const float *)call->in[0].data + at;
         float *average = (float *)call->in[1].data + at, *out = (float *)call->out.data + at;
         TDI_LANES for (int64_t i = 0; i < runs.length; i++) average[i] = old * average[i] + new *weight[i];
-        const float *from = step.overwrite ? average : weight;
+        const float *from = numbers->overwrite ? average : weight;
         if (out != from)
             memcpy(out, from, (size_t)runs.length * sizeof *out);
     }

@@ -215,6 +215,6 @@ void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch
         status = execute(p, src, weights, dst);
     if (status == dnnl_success && weights == DNNL_ARG_DIFF_WEIGHTS)
         status = reorder(p, p->packed, p->weights);
-    if (status != dnnl_success && call->control && call->control->failed)
-        atomic_store(call->control->failed, true);
+    if (status != dnnl_success)
+        tdi_call_fail(call);
 }

@@ -46,7 +46,7 @@ size_t tdi_onednn_packed_cache_bytes(const tdi_call *call);
 /* A kernel's `release`. */
 void tdi_onednn_release(void *state);
 /* Runs the call's primitive on the operands at `at`, in `scratch`. `src`, `weights` and `dst` are oneDNN's names of the
- * operands: DNNL_ARG_SRC or DNNL_ARG_DIFF_SRC, and so on. A failure of oneDNN fails the step (tdi_control.failed). */
+ * operands: DNNL_ARG_SRC or DNNL_ARG_DIFF_SRC, and so on. A failure of oneDNN fails the step (tdi_call_fail). */
 void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch, int src, int weights, int dst);
 
 static inline dnnl_data_type_t tdi_onednn_type(td_dtype dtype)

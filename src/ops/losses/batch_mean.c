@@ -32,8 +32,7 @@ static void batch_mean_reference(const tdi_call *call)
     double sum = 0;
     for (int64_t i = 0; i < count; i++)
         sum += (double)x[i];
-    *(float *)call->out.data =
-        (float)(sum * (double)tdi_inverse_rows(call->control) / (double)per_row(&call->in[0].shape));
+    *(float *)call->out.data = (float)(sum * (double)call->control->inverse_rows / (double)per_row(&call->in[0].shape));
 }
 
 static td_status batch_mean_grad_infer(tdi_node *node, tdi_error *error)
@@ -51,7 +50,7 @@ static td_status batch_mean_grad_infer(tdi_node *node, tdi_error *error)
 static void batch_mean_grad_reference(const tdi_call *call)
 {
     const float *dy = call->in[0].data;
-    float *out = call->out.data, share = *dy * tdi_inverse_rows(call->control) / (float)per_row(&call->out.shape);
+    float *out = call->out.data, share = *dy * call->control->inverse_rows / (float)per_row(&call->out.shape);
     int64_t count = tdi_shape_elements(&call->out.shape);
     for (int64_t i = 0; i < count; i++)
         out[i] = share;

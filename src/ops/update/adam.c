@@ -10,33 +10,35 @@ static td_status adam_infer(tdi_node *node, tdi_error *error)
     return tdi_optimizer_infer(node, error);
 }
 
-tdi_adam_rates tdi_adam_rates_at(const tdi_optimizer_attrs *attrs, const tdi_control *control)
+static void adam_numbers(const void *attributes, tdi_control *control)
 {
+    const tdi_optimizer_attrs *attrs = attributes;
     float t = (float)(control->iteration + 1);
     float power_1 = powf(attrs->beta_1, t), power_2 = powf(attrs->beta_2, t);
-    return (tdi_adam_rates){.alpha = control->learning_rate * sqrtf(1.0f - power_2) / (1.0f - power_1),
-                            .rate_1 = tdi_one_minus(attrs->beta_1),
-                            .rate_2 = tdi_one_minus(attrs->beta_2)};
+    tdi_update_numbers(attrs, control);
+    control->optimizer.rate = control->learning_rate * sqrtf(1.0f - power_2) / (1.0f - power_1);
+    control->optimizer.rate_1 = tdi_one_minus(attrs->beta_1);
+    control->optimizer.rate_2 = tdi_one_minus(attrs->beta_2);
+    control->optimizer.epsilon = attrs->epsilon;
 }
 
 static void adam_reference(const tdi_call *call)
 {
-    const tdi_optimizer_attrs *attrs = call->attrs;
     const float *weight = call->in[0].data, *gradient = call->in[1].data;
     float *out = call->out.data, *m = call->in[2].data, *v = call->in[3].data;
-    float *largest = attrs->amsgrad ? call->in[4].data : NULL;
-    tdi_adam_rates rates = tdi_adam_rates_at(attrs, call->control);
+    float *largest = call->n_in > 4 ? call->in[4].data : NULL;
+    const tdi_optimizer_numbers *n = tdi_optimizer_of(call);
     tdi_runs runs = tdi_call_runs(call);
     if (call->control->skip)
         return;
     for (int64_t r = 0; r < runs.count; r++)
         for (int64_t i = runs.first + r * runs.stride, end = i + runs.length; i < end; i++) {
-            float g = tdi_clipped(attrs, gradient[i]), w = tdi_decayed(attrs, call->control->learning_rate, weight[i]);
-            m[i] += (g - m[i]) * rates.rate_1;
-            v[i] += (g * g - v[i]) * rates.rate_2;
+            float g = tdi_clipped(n, gradient[i]), w = tdi_decayed(n, weight[i]);
+            m[i] += (g - m[i]) * n->rate_1;
+            v[i] += (g * g - v[i]) * n->rate_2;
             if (largest && v[i] > largest[i])
                 largest[i] = v[i];
-            out[i] = w - m[i] * rates.alpha / (sqrtf(largest ? largest[i] : v[i]) + attrs->epsilon);
+            out[i] = w - m[i] * n->rate / (sqrtf(largest ? largest[i] : v[i]) + n->epsilon);
         }
 }
 
@@ -59,6 +61,7 @@ const tdi_op tdi_op_adam = {.name = "adam",
                             .infer = adam_infer,
                             .no_gradient = "it is an update",
                             .reference = adam_reference,
+                            .numbers = adam_numbers,
                             .flops = adam_flops,
                             .reads = tdi_reads_same,
                             .in_place = 1,

@@ -73,6 +73,11 @@ static td_status clip_factor_infer(tdi_node *node, tdi_error *error)
     return tdi_want_floats(node, error);
 }
 
+static void clip_factor_numbers(const void *attrs, tdi_control *control)
+{
+    control->optimizer.norm = ((const tdi_clip_factor_attrs *)attrs)->limit;
+}
+
 /* As in Keras, a global norm that is not finite gives NaN. */
 static void clip_factor_reference(const tdi_call *call)
 {
@@ -81,8 +86,8 @@ static void clip_factor_reference(const tdi_call *call)
     for (int i = 0; i < call->n_in; i++)
         for (int64_t b = 0; b < tdi_shape_elements(&call->in[i].shape); b++)
             sum += (double)((const float *)call->in[i].data)[b];
-    float norm = sqrtf((float)sum);
-    float factor = attrs->limit / (norm > attrs->limit ? norm : attrs->limit);
+    float norm = sqrtf((float)sum), limit = tdi_optimizer_of(call)->norm;
+    float factor = limit / (norm > limit ? norm : limit);
     *(float *)call->out.data = attrs->global ? factor + (norm - norm) : factor;
 }
 
@@ -99,6 +104,7 @@ const tdi_op tdi_op_clip_factor = {.name = "clip_factor",
                                    .infer = clip_factor_infer,
                                    .no_gradient = "it is part of an update",
                                    .reference = clip_factor_reference,
+                                   .numbers = clip_factor_numbers,
                                    .flops = tdi_flops_none,
                                    .describe = clip_factor_describe,
                                    .read_by_all = true};

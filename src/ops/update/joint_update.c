@@ -130,6 +130,12 @@ static void joint_update_reference(const tdi_call *call)
         }
 }
 
+static void joint_update_numbers(const void *attributes, tdi_control *control)
+{
+    const tdi_joint_update_attrs *attrs = attributes;
+    attrs->of.update->numbers(&attrs->of.optimizer, control);
+}
+
 static double joint_update_flops(const tdi_call *call)
 {
     return 11.0 * (double)tdi_shape_elements(&call->out.shape);
@@ -154,6 +160,7 @@ const tdi_op tdi_op_joint_update = {.reduces = true,
                                     .infer = joint_update_infer,
                                     .no_gradient = "it is an update",
                                     .reference = joint_update_reference,
+                                    .numbers = joint_update_numbers,
                                     .flops = joint_update_flops,
                                     .reads = joint_update_reads,
                                     .in_place = 1,

@@ -52,6 +52,12 @@ static void matmul_update_reference(const tdi_call *call)
         }
 }
 
+static void matmul_update_numbers(const void *attributes, tdi_control *control)
+{
+    const tdi_matmul_update_attrs *attrs = attributes;
+    attrs->update->numbers(&attrs->optimizer, control);
+}
+
 static double matmul_update_flops(const tdi_call *call)
 {
     return (2.0 * (double)tdi_outer_extent(&call->in[1].shape) + 11.0) * (double)tdi_shape_elements(&call->out.shape);
@@ -79,6 +85,7 @@ const tdi_op tdi_op_matmul_update = {.name = "matmul_update",
                                      .infer = matmul_update_infer,
                                      .no_gradient = "it is an update",
                                      .reference = matmul_update_reference,
+                                     .numbers = matmul_update_numbers,
                                      .flops = matmul_update_flops,
                                      .reads = matmul_update_reads,
                                      .in_place = 1,

@@ -11,23 +11,24 @@ static td_status moving_average_infer(tdi_node *node, tdi_error *error)
     return tdi_want_shape(node, 1, &node->shape, error);
 }
 
-tdi_average_step tdi_average_step_at(const tdi_moving_average_attrs *attrs, const tdi_control *control)
+static void moving_average_numbers(const void *attributes, tdi_control *control)
 {
+    const tdi_moving_average_attrs *attrs = attributes;
     int64_t frequency = attrs->overwrite_frequency;
-    return (tdi_average_step){.momentum = control->iteration ? attrs->momentum : 0.0f,
-                              .overwrite = frequency && (control->iteration + 1) % frequency == 0};
+    control->optimizer.average = control->iteration ? attrs->momentum : 0.0f;
+    control->optimizer.overwrite = frequency && (control->iteration + 1) % frequency == 0;
 }
 
 static void moving_average_reference(const tdi_call *call)
 {
-    tdi_average_step step = tdi_average_step_at(call->attrs, call->control);
+    const tdi_optimizer_numbers *n = tdi_optimizer_of(call);
     const float *weight = call->in[0].data;
     float *average = call->in[1].data, *out = call->out.data;
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0; r < runs.count; r++)
         for (int64_t i = runs.first + r * runs.stride, end = i + runs.length; i < end; i++) {
-            average[i] = step.momentum * average[i] + (1.0f - step.momentum) * weight[i];
-            out[i] = step.overwrite ? average[i] : weight[i];
+            average[i] = n->average * average[i] + (1.0f - n->average) * weight[i];
+            out[i] = n->overwrite ? average[i] : weight[i];
         }
 }
 
@@ -48,6 +49,7 @@ const tdi_op tdi_op_moving_average = {.name = "moving_average",
                                       .infer = moving_average_infer,
                                       .no_gradient = "it is part of an update",
                                       .reference = moving_average_reference,
+                                      .numbers = moving_average_numbers,
                                       .flops = moving_average_flops,
                                       .reads = tdi_reads_same,
                                       .in_place = 1,

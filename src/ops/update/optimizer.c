@@ -13,6 +13,31 @@ td_status tdi_optimizer_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
+/* The velocity has the learning rate inside: when the rate changes, Goyal et al. (1706.02677) correct it once. */
+static float kept_momentum(const tdi_optimizer_attrs *attrs, const tdi_control *control)
+{
+    float before = control->rate_before;
+    return before > 0.0f ? attrs->momentum * (control->learning_rate / before) : attrs->momentum;
+}
+
+void tdi_update_numbers(const tdi_optimizer_attrs *attrs, tdi_control *control)
+{
+    tdi_optimizer_numbers *numbers = &control->optimizer;
+    numbers->rate = control->learning_rate;
+    numbers->momentum = attrs->momentum;
+    numbers->kept = kept_momentum(attrs, control);
+    numbers->decay = attrs->weight_decay * control->learning_rate;
+    numbers->clip = attrs->clipvalue > 0.0f ? attrs->clipvalue : INFINITY;
+}
+
+void tdi_control_reckon(tdi_control *control, const tdi_graph *graph)
+{
+    control->inverse_rows = tdi_inverse_rows(control->rows);
+    for (int i = 0; i < graph->nodes.count; i++)
+        if (graph->nodes.at[i]->op->numbers)
+            graph->nodes.at[i]->op->numbers(graph->nodes.at[i]->attrs, control);
+}
+
 tdi_node *tdi_reduced_gradient(tdi_node *node, tdi_variable *variable)
 {
     if (node) {

@@ -9,21 +9,14 @@ tdi_node *tdi_optimizer_node(tdi_graph *graph, const tdi_op *op, tdi_node *weigh
                              tdi_node *const *slots, const tdi_optimizer_attrs *attrs);
 td_status tdi_optimizer_infer(tdi_node *node, tdi_error *error);
 
-/* Keras clips the gradient first, then decays the weight, then updates it. */
-static inline float tdi_clipped(const tdi_optimizer_attrs *attrs, float gradient)
-{
-    float limit = attrs->clipvalue;
-    if (!(limit > 0.0f))
-        return gradient;
-    return gradient > limit ? limit : gradient < -limit ? -limit : gradient;
-}
+/* The numbers of the control block that all optimizers have: SGD's, and clipping and decay. */
+void tdi_update_numbers(const tdi_optimizer_attrs *attrs, tdi_control *control);
 
-/* What the velocity is multiplied by. It contains the learning rate: when that changes, the velocity is corrected once
- * (Goyal et al., 1706.02677). */
-static inline float tdi_momentum_at(const tdi_optimizer_attrs *attrs, const tdi_control *control)
+/* Keras clips the gradient first, then decays the weight, then updates it. */
+static inline float tdi_clipped(const tdi_optimizer_numbers *numbers, float gradient)
 {
-    float before = control->rate_before;
-    return before > 0.0f ? attrs->momentum * (control->learning_rate / before) : attrs->momentum;
+    float limit = numbers->clip;
+    return gradient > limit ? limit : gradient < -limit ? -limit : gradient;
 }
 
 /* Updates n elements from `begin` on by the optimizer's own reference, for an op that has computed their `gradient`.
@@ -31,9 +24,9 @@ static inline float tdi_momentum_at(const tdi_optimizer_attrs *attrs, const tdi_
 void tdi_reference_update(const tdi_call *call, const tdi_matmul_update_attrs *attrs, int first_slot, int64_t begin,
                           int64_t n, float *gradient);
 
-static inline float tdi_decayed(const tdi_optimizer_attrs *attrs, float learning_rate, float weight)
+static inline float tdi_decayed(const tdi_optimizer_numbers *numbers, float weight)
 {
-    return weight - weight * attrs->weight_decay * learning_rate;
+    return weight - weight * numbers->decay;
 }
 
 #endif

@@ -12,24 +12,29 @@ static td_status sgd_infer(tdi_node *node, tdi_error *error)
     return tdi_optimizer_infer(node, error);
 }
 
+static void sgd_numbers(const void *attrs, tdi_control *control)
+{
+    tdi_update_numbers(attrs, control);
+}
+
 static void sgd_reference(const tdi_call *call)
 {
     const tdi_optimizer_attrs *attrs = call->attrs;
     const float *weight = call->in[0].data, *gradient = call->in[1].data;
     float *out = call->out.data, *velocity = call->n_in > 2 ? call->in[2].data : NULL;
-    float lr = call->control->learning_rate, momentum = attrs->momentum, kept = tdi_momentum_at(attrs, call->control);
+    const tdi_optimizer_numbers *n = tdi_optimizer_of(call);
     tdi_runs runs = tdi_call_runs(call);
     if (call->control->skip)
         return;
     for (int64_t r = 0; r < runs.count; r++)
         for (int64_t i = runs.first + r * runs.stride, end = i + runs.length; i < end; i++) {
-            float step = tdi_clipped(attrs, gradient[i]) * lr, w = tdi_decayed(attrs, lr, weight[i]);
+            float step = tdi_clipped(n, gradient[i]) * n->rate, w = tdi_decayed(n, weight[i]);
             if (!velocity) {
                 out[i] = w - step;
                 continue;
             }
-            velocity[i] = velocity[i] * kept - step;
-            out[i] = w + (attrs->nesterov ? velocity[i] * momentum - step : velocity[i]);
+            velocity[i] = velocity[i] * n->kept - step;
+            out[i] = w + (attrs->nesterov ? velocity[i] * n->momentum - step : velocity[i]);
         }
 }
 
@@ -51,6 +56,7 @@ const tdi_op tdi_op_sgd = {.name = "sgd",
                            .infer = sgd_infer,
                            .no_gradient = "it is an update",
                            .reference = sgd_reference,
+                           .numbers = sgd_numbers,
                            .flops = sgd_flops,
                            .reads = tdi_reads_same,
                            .in_place = 1,

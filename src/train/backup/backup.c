@@ -88,10 +88,10 @@ static void visit_last(td_state *state, td_epoch *last)
 /* What stateful layers keep from batch to batch. */
 static void visit_states(td_state *state, td_model *model)
 {
-    for (int i = 0; i < model->layers.count; i++)
-        for (int s = 0; s < model->layers.at[i]->states.count; s++) {
-            const tdi_variable *variable = model->layers.at[i]->states.at[s];
-            tdi_state_enter(state, "states", model->layers.at[i]->name);
+    for (int i = 0; i < model->architecture->layers.count; i++)
+        for (int s = 0; s < model->architecture->layers.at[i]->states.count; s++) {
+            const tdi_variable *variable = model->architecture->layers.at[i]->states.at[s];
+            tdi_state_enter(state, "states", model->architecture->layers.at[i]->name);
             tdi_state_array_of(state, variable->name, TD_FLOAT32, &variable->shape,
                                tdi_model_write_value(model, variable));
         }
@@ -99,22 +99,22 @@ static void visit_states(td_state *state, td_model *model)
 
 static void visit_model(td_state *state, td_model *model)
 {
-    double rate = (double)model->optimizer.learning_rate;
+    double rate = (double)model->state->optimizer.learning_rate;
     tdi_state_enter(state, "model", NULL);
-    td_state_count(state, "iteration", &model->iteration);
+    td_state_count(state, "iteration", &model->state->iteration);
     td_state_number(state, "learning rate", &rate);
     if (state->restoring && (!(rate >= 0) || !isfinite((float)rate)))
         tdi_fail(&state->error, TD_BAD_FILE, "its learning rate is %g, which cannot be", rate);
     else
-        model->optimizer.learning_rate = (float)rate;
+        model->state->optimizer.learning_rate = (float)rate;
     tdi_state_enter(state, "weights", NULL);
     tdi_state_variables(state, "", model, false, tdi_model_write_values(model));
     for (int slot = 0; slot < TDI_MAX_SLOTS; slot++) {
         char name[16];
         snprintf(name, sizeof name, "%d", slot);
         tdi_state_enter(state, "slots", name);
-        if (model->slots[slot])
-            tdi_state_variables(state, "", model, true, model->slots[slot]);
+        if (tdi_model_slots(model, slot))
+            tdi_state_variables(state, "", model, true, tdi_model_write_slots(model, slot));
     }
     visit_states(state, model);
 }
@@ -170,7 +170,7 @@ static void save_sums(td_state *state, td_training *training)
  * the run may time. */
 static void save_tuning_cache(backup *self, td_state *state, const td_model *model)
 {
-    const tdi_tuning_cache *cache = model->by_rules ? NULL : tdi_tuning_cache_of(model->context);
+    const tdi_tuning_cache *cache = model->compiled.by_rules ? NULL : tdi_tuning_cache_of(model->context);
     int used = 0;
     for (int i = 0; cache && i < cache->all.count; i++)
         used += cache->all.at[i]->used;
@@ -370,7 +370,7 @@ static td_status find(backup *self, td_context *context, int *good, tdi_error *e
 static td_status check_rate(backup *self, const json_t *facts, const td_model *model, tdi_error *error)
 {
     double begun = json_number_value(json_object_get(facts, "learning rate")), reached = begun;
-    double rate = (double)model->optimizer.learning_rate;
+    double rate = (double)model->state->optimizer.learning_rate;
     char then[TDI_FACTS_TEXT], now[TDI_FACTS_TEXT];
     tdi_state_enter(&self->found, "model", NULL);
     td_state_number(&self->found, "learning rate", &reached);
@@ -413,7 +413,7 @@ static td_status restore_sums(td_state *state, td_training *training, tdi_error 
 static td_status restore_tuning_cache(const td_state *state, td_model *model, tdi_error *error)
 {
     tdi_model_drop_runtime(model);
-    model->by_rules = !state->tuned;
+    model->compiled.by_rules = !state->tuned;
     return state->tuned ? tdi_tuning_cache_restore(model->context, state->tuned, error) : TD_OK;
 }
 
@@ -515,7 +515,8 @@ td_status tdi_backup_begin(td_training *training, const tdi_run *run, tdi_error 
         return tdi_fail(error, TD_INVALID_ARGUMENT, "a td_fit has one BackupAndRestore; %d were given", count);
     TDI_TRY(open_folder(self, error));
     TDI_TRY(tdi_run_facts(training->model, run, &self->facts, error));
-    json_object_set_new(self->facts, "learning rate", json_real((double)training->model->optimizer.learning_rate));
+    json_object_set_new(self->facts, "learning rate",
+                        json_real((double)training->model->state->optimizer.learning_rate));
     TDI_TRY(find(self, training->model->context, &good, error));
     if (good >= 0)
         TDI_TRY(resume(self, training, run, error));

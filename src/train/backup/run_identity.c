@@ -133,8 +133,8 @@ static void add_numbers(json_t **facts, const td_model *model, const tdi_run *ru
     say(facts, "base batch size", "%lld", (long long)run->base_batch_size);
     say(facts, "warm-up", "%d epochs", run->warmup_epochs);
     say(facts, "momentum correction", "%s", run->momentum_correction ? "yes" : "no");
-    say(facts, "precision", "%s", precision_name(model->precision));
-    say(facts, "shards", "%d", model->shards);
+    say(facts, "precision", "%s", precision_name(model->compiled.precision));
+    say(facts, "shards", "%d", model->compiled.shards);
     if (run->shuffle_buffer)
         say(facts, "shuffle", "among %lld", (long long)run->shuffle_buffer);
     else

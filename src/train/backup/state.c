@@ -286,8 +286,8 @@ void td_state_floats(td_state *state, const char *name, float *values, size_t co
 void tdi_state_variables(td_state *state, const char *name, const td_model *model, bool trained, float *values)
 {
     tdi_text path = {0};
-    for (int i = 0; i < model->weights.count; i++) {
-        const tdi_variable *variable = &model->weights.at[i]->variable;
+    for (int i = 0; i < model->architecture->weights.count; i++) {
+        const tdi_variable *variable = &model->architecture->weights.at[i]->variable;
         if (trained && !variable->trainable)
             continue;
         path.length = 0;

@@ -73,7 +73,7 @@ static bool is_repeated(td_callback *const *callbacks, int place)
 static td_status check_one(const td_training *training, const td_callback *callback, bool open, tdi_error *error)
 {
     const td_model *model = training->model;
-    unsigned schedule = (unsigned)model->optimizer.schedule.kind;
+    unsigned schedule = (unsigned)model->state->optimizer.schedule.kind;
     if (callback->error.status != TD_OK)
         return tdi_fail(error, callback->error.status, "%s", callback->error.message);
     if (!callback->sets_rate || !schedule)
@@ -82,7 +82,8 @@ static td_status check_one(const td_training *training, const td_callback *callb
         error, TD_INVALID_ARGUMENT,
         "%s sets the learning rate, but that of model \"%s\" is the schedule %s; leave the callback out, or "
         "compile with an optimizer whose learning rate is a number",
-        callback->functions.name, model->name, tdi_config_type_of(tdi_schedule_types, schedule)->class_name);
+        callback->functions.name, model->architecture->name,
+        tdi_config_type_of(tdi_schedule_types, schedule)->class_name);
 }
 
 td_status tdi_callbacks_check(const td_training *training, tdi_error *error)

@@ -17,14 +17,14 @@ typedef struct early_stopping {
 static td_status keep_weights(early_stopping *self, const td_training *training)
 {
     const td_model *model = training->model;
-    size_t size = (size_t)model->states * sizeof *self->best;
+    size_t size = (size_t)model->architecture->states * sizeof *self->best;
     if (self->args.restore_best_weights != TD_YES)
         return TD_OK;
     if (!self->best)
         self->best = tdi_buffer_create(size);
     if (!self->best)
         return TD_NO_MEMORY;
-    memcpy(self->best, model->values, size);
+    memcpy(self->best, tdi_model_values(model), size);
     self->best_epoch = training->epoch;
     return TD_OK;
 }
@@ -83,7 +83,8 @@ static td_status train_end(void *user, td_training *training)
     snprintf(line, sizeof line, "Restoring model weights from the end of the best epoch: %d.", self->best_epoch + 1);
     if (verbose)
         td_training_say(training, line);
-    memcpy(tdi_model_write_values(training->model), self->best, (size_t)training->model->states * sizeof *self->best);
+    memcpy(tdi_model_write_values(training->model), self->best,
+           (size_t)training->model->architecture->states * sizeof *self->best);
     return TD_OK;
 }
 
@@ -100,7 +101,7 @@ static void visit_state(void *user, td_training *training, td_state *state)
     if (!kept || self->args.restore_best_weights != TD_YES)
         return;
     if (!self->best)
-        self->best = tdi_buffer_create((size_t)model->states * sizeof *self->best);
+        self->best = tdi_buffer_create((size_t)model->architecture->states * sizeof *self->best);
     if (self->best)
         tdi_state_variables(state, "best", model, false, self->best);
     else

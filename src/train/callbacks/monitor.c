@@ -13,9 +13,9 @@ void tdi_monitor_init(tdi_monitor *monitor, const char *name, td_monitor_mode mo
 /* Behind the output's name, where there are several. */
 static bool is_log_of(const td_model *model, int output, const td_metric *metric, const char *name)
 {
-    const char *layer = model->outputs[output]->site->layer->name;
+    const char *layer = model->architecture->outputs[output]->site->layer->name;
     size_t length = strlen(layer);
-    if (model->n_outputs == 1)
+    if (model->architecture->n_outputs == 1)
         return strcmp(name, tdi_metric_name(metric)) == 0;
     return strncmp(name, layer, length) == 0 && name[length] == '_' &&
            strcmp(name + length + 1, tdi_metric_name(metric)) == 0;
@@ -26,10 +26,10 @@ static bool rises(const td_model *model, const char *name)
 {
     name += strncmp(name, "val_", 4) == 0 ? 4 : 0;
     size_t length = strlen(name);
-    for (int o = 0; o < model->n_outputs; o++)
-        for (int m = 0; m < model->training[o].n_metrics; m++)
-            if (is_log_of(model, o, &model->training[o].metrics[m], name))
-                return !tdi_metric_falls(&model->training[o].metrics[m]);
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        for (int m = 0; m < model->compiled.outputs[o].n_metrics; m++)
+            if (is_log_of(model, o, &model->compiled.outputs[o].metrics[m], name))
+                return !tdi_metric_falls(&model->compiled.outputs[o].metrics[m]);
     return length < 4 || strcmp(name + length - 4, "loss") != 0;
 }
 

@@ -16,9 +16,9 @@ enum { MOST_IMAGES = 3, TAG = 256 }; /* as many as tf.summary.image keeps */
 
 static const tdi_layer *layer_of(const td_model *model, const tdi_variable *variable)
 {
-    for (int i = 0; i < model->layers.count; i++)
-        if (strcmp(model->layers.at[i]->name, variable->layer) == 0)
-            return model->layers.at[i];
+    for (int i = 0; i < model->architecture->layers.count; i++)
+        if (strcmp(model->architecture->layers.at[i]->name, variable->layer) == 0)
+            return model->architecture->layers.at[i];
     return NULL;
 }
 
@@ -30,8 +30,8 @@ static void path_of(const td_model *model, const tdi_weight *weight, char path[T
     char cell[64] = "";
     if (layer && layer->type->cell)
         snprintf(cell, sizeof cell, "%s_%s/", layer->type->base_name, layer->type->cell);
-    snprintf(path, TAG, "%s%s%s/%s%s", model->sequential ? model->name : "", model->sequential ? "/" : "",
-             variable->layer, cell, variable->name);
+    snprintf(path, TAG, "%s%s%s/%s%s", model->architecture->sequential ? model->architecture->name : "",
+             model->architecture->sequential ? "/" : "", variable->layer, cell, variable->name);
 }
 
 /* Keras's _log_weight_as_image: what a weight of up to three extents that are not 1 looks like. */
@@ -114,8 +114,10 @@ static td_status compute_gradients(td_training *training, tdi_error *error)
 {
     tdi_runtime *runtime;
     int64_t samples = training->source->samples, rows = training->batch < samples ? training->batch : samples;
-    tdi_source_feed feed = {
-        .source = training->source, .order = training->order, .batch = rows, .n_inputs = training->model->n_inputs};
+    tdi_source_feed feed = {.source = training->source,
+                            .order = training->order,
+                            .batch = rows,
+                            .n_inputs = training->model->architecture->n_inputs};
     tdi_job job = {.mode = TDI_GRADIENTS,
                    .feed = tdi_feed_source(&feed),
                    .steps = 1,
@@ -130,12 +132,12 @@ static td_status compute_gradients(td_training *training, tdi_error *error)
 static void write_gradients(tdi_events *events, const td_training *training)
 {
     const td_model *model = training->model;
-    for (int i = 0; i < model->weights.count; i++) {
+    for (int i = 0; i < model->architecture->weights.count; i++) {
         char path[TAG];
-        const tdi_variable *variable = &model->weights.at[i]->variable;
+        const tdi_variable *variable = &model->architecture->weights.at[i]->variable;
         if (!variable->trainable)
             continue;
-        path_of(model, model->weights.at[i], path);
+        path_of(model, model->architecture->weights.at[i], path);
         write_histogram(events, path, "gradient", training->epoch, tdi_runtime_gradient(model->runtime, variable),
                         tdi_shape_elements(&variable->shape));
     }
@@ -145,8 +147,8 @@ static void write_gradients(tdi_events *events, const td_training *training)
 static td_status look_at_gradients(tdi_events *events, td_training *training, tdi_error *error)
 {
     td_model *model = training->model;
-    size_t bytes = (size_t)(model->total - model->trained) * sizeof(float);
-    float *moved = tdi_model_write_values(model) + model->trained, *kept = malloc(bytes + 1);
+    size_t bytes = (size_t)(model->architecture->total - model->architecture->trained) * sizeof(float);
+    float *moved = tdi_model_write_values(model) + model->architecture->trained, *kept = malloc(bytes + 1);
     if (!kept)
         return tdi_no_memory(error);
     memcpy(kept, moved, bytes);
@@ -163,11 +165,11 @@ static td_status look_at_gradients(tdi_events *events, td_training *training, td
 td_status tdi_tensorboard_weights(tdi_events *events, td_training *training, bool images, tdi_error *error)
 {
     const td_model *model = training->model;
-    for (int i = 0; i < model->weights.count; i++) {
+    for (int i = 0; i < model->architecture->weights.count; i++) {
         char path[TAG];
-        const tdi_variable *variable = &model->weights.at[i]->variable;
+        const tdi_variable *variable = &model->architecture->weights.at[i]->variable;
         const float *values = tdi_model_value(model, variable);
-        path_of(model, model->weights.at[i], path);
+        path_of(model, model->architecture->weights.at[i], path);
         write_histogram(events, path, "histogram", training->epoch, values, tdi_shape_elements(&variable->shape));
         if (images)
             TDI_TRY(write_images(events, path, training->epoch, &variable->shape, values, error));
@@ -265,16 +267,16 @@ static double decimal(float value)
 td_status tdi_tensorboard_hparams(tdi_events *events, const td_training *training, const char *group)
 {
     td_model *model = training->model;
-    const tdi_config_type *optimizer = tdi_config_type_of(tdi_optimizer_types, model->optimizer.kind);
+    const tdi_config_type *optimizer = tdi_config_type_of(tdi_optimizer_types, model->state->optimizer.kind);
     tdi_hparam hparams[] = {
-        {"model", model->name, 0},
+        {"model", model->architecture->name, 0},
         {"optimizer", optimizer ? optimizer->class_name : "none", 0},
-        {"learning_rate", NULL, decimal(model->optimizer.learning_rate)},
-        {"weight_decay", NULL, decimal(model->optimizer.weight_decay)},
+        {"learning_rate", NULL, decimal(model->state->optimizer.learning_rate)},
+        {"weight_decay", NULL, decimal(model->state->optimizer.weight_decay)},
         {"batch_size", NULL, (double)training->batch},
         {"epochs", NULL, (double)training->epochs},
         {"parameters", NULL, (double)td_parameter_count(model, NULL)},
-        {"loss", tdi_loss_class(model->training[0].loss.kind), 0},
+        {"loss", tdi_loss_class(model->compiled.outputs[0].loss.kind), 0},
         {"data", training->source->name, 0},
     };
     tdi_events_session_start(events, group, (int)(sizeof hparams / sizeof *hparams), hparams);

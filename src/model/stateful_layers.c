@@ -1,13 +1,14 @@
-/* states.c - what stateful layers keep from batch to batch: setting it back to zeros, and the batch size it is for. */
+/* stateful_layers.c - what stateful layers keep from batch to batch: setting it back to zeros, and the batch size it is
+ * for. */
 #include <string.h>
 
 #include "model/model.h"
 
 static const tdi_layer *stateful_layer(const td_model *model)
 {
-    for (int i = 0; i < model->layers.count; i++)
-        if (model->layers.at[i]->states.count)
-            return model->layers.at[i];
+    for (int i = 0; i < model->architecture->layers.count; i++)
+        if (model->architecture->layers.at[i]->states.count)
+            return model->architecture->layers.at[i];
     return NULL;
 }
 
@@ -15,15 +16,15 @@ static void reset(td_model *model, const tdi_layer *layer)
 {
     for (int s = 0; s < layer->states.count; s++)
         memset(tdi_model_write_value(model, layer->states.at[s]), 0,
-               (size_t)layer->states.at[s]->elements * sizeof *model->values);
+               (size_t)layer->states.at[s]->elements * sizeof(float));
 }
 
 td_status td_reset_states(td_model *model)
 {
     if (!model)
         return TD_INVALID_ARGUMENT;
-    for (int i = 0; i < model->layers.count; i++)
-        reset(model, model->layers.at[i]);
+    for (int i = 0; i < model->architecture->layers.count; i++)
+        reset(model, model->architecture->layers.at[i]);
     return TD_OK;
 }
 
@@ -33,8 +34,8 @@ td_status td_reset_layer_states(td_model *model, const char *layer)
         return TD_INVALID_ARGUMENT;
     if (!layer)
         return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "td_reset_layer_states: layer is NULL");
-    for (int i = 0; i < model->layers.count; i++) {
-        const tdi_layer *at = model->layers.at[i];
+    for (int i = 0; i < model->architecture->layers.count; i++) {
+        const tdi_layer *at = model->architecture->layers.at[i];
         if (strcmp(at->name, layer) != 0)
             continue;
         if (!at->states.count)
@@ -43,7 +44,8 @@ td_status td_reset_layer_states(td_model *model, const char *layer)
         reset(model, at);
         return TD_OK;
     }
-    return tdi_fail(&model->context->error, TD_NOT_FOUND, "model \"%s\" has no layer \"%s\"", model->name, layer);
+    return tdi_fail(&model->context->error, TD_NOT_FOUND, "model \"%s\" has no layer \"%s\"", model->architecture->name,
+                    layer);
 }
 
 int64_t tdi_model_batch_size(const td_model *model, int64_t asked)
