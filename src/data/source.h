@@ -67,9 +67,9 @@ typedef struct tdi_source_run {
 
 /* A source. Formats and stages derive from it: it is the first member of their own struct.
  *
- * Of the functions only `gather` and `checksum` are called by several threads at once. `begin`, `end`, `count` and
- * `release` are called by the thread that trains, evaluates or predicts, never while another thread is in a function of
- * the same source. Every function may block on reading files or, for the caller's own functions, on the caller. */
+ * `gather`, `beneath` and `origin` may be called by several threads at once. The others are called by the thread that
+ * trains, evaluates or predicts, never while another thread is in a function of the same source. Every function may
+ * block on reading files or, where samples come from the user's functions, on those. */
 struct tdi_source {
     char name[256];  /* the path, for messages */
     int64_t samples; /* number of samples, or TDI_SAMPLES_UNKNOWN */
@@ -104,7 +104,7 @@ struct tdi_source {
     /* Ends a run; called once after every `begin` that succeeded, whatever happened in between. NULL: nothing to do. */
     void (*end)(tdi_source *source);
 
-    /* Frees the source. Called once, when the last owner of the td_data has released it. Never NULL. */
+    /* Frees the source. Called once, by its owner: the td_data when its last reference is released. Never NULL. */
     void (*release)(tdi_source *source);
 
     /* Adds `count` samples of a column, from `first` on, to a CRC-32C, as gather gives them unconverted. Called when a
