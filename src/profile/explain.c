@@ -1,4 +1,8 @@
-/* explain.c - how a compiled model runs, in words. */
+/* explain.c - the entry of reports, and the report in words.
+ *
+ * A report is of the runtime that would run such steps. It goes through the same steps in all its forms: the runtime is
+ * found, its plan made, and one of three prints it: this file in words, explain_json.c as JSON, explain_time.c as a
+ * table of times, for which timing.c has run steps of a clone. */
 #include "profile/explain.h"
 
 #include "runtime/runtime_struct.h"
@@ -78,9 +82,9 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
             d->replicas, d->replicas == 1 ? "" : "s", d->parts, d->parts == 1 ? "" : "s", d->workers,
             d->workers == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", d->why);
     explain_precision(runtime, out);
-    if (runtime->way) {
+    if (runtime->tuned) {
         fprintf(out, "whole steps were compared: ");
-        tdi_tuned_print(runtime->way, out);
+        tdi_tuned_print(runtime->tuned, out);
     }
     explain_sharing(runtime, mode, batch, out);
     explain_epoch(runtime, out);
@@ -144,22 +148,52 @@ static const char *title(const tdi_explained *e)
     return e->mode == TDI_TRAIN ? "one training step:" : "one step of evaluation:";
 }
 
-static void explain_plan(const tdi_explained *e, FILE *out)
+static td_status explain_plan(const tdi_explained *e, FILE *out, tdi_error *error)
 {
     explain_division(e->runtime, e->mode, e->batch, out);
     fprintf(out, "\n%s\n", title(e));
     tdi_plan_explain(e->plan, out);
     explain_memory(e, out);
+    (void)error;
+    return TD_OK;
 }
 
-td_status tdi_runtime_explain(tdi_runtime *runtime, tdi_mode mode, int64_t batch, bool json, FILE *out,
-                              tdi_error *error)
+/* What is looked at before the first step does not choose for it, since steps to come may have other rows. */
+static td_status explain_steps(td_model *model, tdi_explained *e, bool json, FILE *out, tdi_error *error)
 {
+    tdi_runtime *runtime;
     tdi_plan *plans[TDI_MAX_PARTS];
-    TDI_TRY(tdi_runtime_prepare(runtime, mode, batch, plans, error));
-    tdi_explained explained = {.runtime = runtime, .mode = mode, .batch = batch, .plan = plans[tdi_last_part(runtime)]};
-    if (json)
-        return tdi_explain_json(&explained, out, error);
-    explain_plan(&explained, out);
-    return TD_OK;
+    bool chosen = tdi_configuration_of(model, e->mode);
+    td_status status = tdi_runtime_for_report(model, e->mode, e->batch, &runtime, error);
+    if (status == TD_OK)
+        status = tdi_runtime_prepare(runtime, e->mode, e->batch, plans, error);
+    if (status == TD_OK) {
+        e->runtime = runtime;
+        e->plan = plans[tdi_last_part(runtime)];
+        status = (json ? tdi_explain_json : explain_plan)(e, out, error);
+    }
+    if (!chosen)
+        tdi_model_drop_runtimes(model);
+    return status;
+}
+
+static td_status explain_times(const td_model *model, tdi_explained *e, bool json, FILE *out, tdi_error *error)
+{
+    tdi_timing timing;
+    td_status status = tdi_time_steps(model, e->mode, e->batch, &timing, error);
+    if (status == TD_OK) {
+        e->runtime = timing.runtime;
+        e->plan = timing.plan;
+        e->timing = &timing;
+        status = (json ? tdi_explain_json : tdi_explain_times)(e, out, error);
+    }
+    tdi_timing_release(&timing);
+    return status;
+}
+
+td_status tdi_explain(td_model *model, const tdi_explain_spec *spec, FILE *out, tdi_error *error)
+{
+    tdi_explained e = {.mode = spec->mode, .batch = spec->batch};
+    return spec->time ? explain_times(model, &e, spec->json, out, error)
+                      : explain_steps(model, &e, spec->json, out, error);
 }

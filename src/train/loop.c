@@ -26,7 +26,7 @@ static bool is_open(const tdi_pass *pass)
     return pass->samples == TDI_SAMPLES_UNKNOWN;
 }
 
-static td_status runtime_of(const tdi_pass *pass, tdi_runtime **runtime, tdi_error *error)
+td_status tdi_pass_runtime(const tdi_pass *pass, tdi_runtime **runtime, tdi_error *error)
 {
     int64_t rows = is_open(pass) || pass->batch < pass->samples ? pass->batch : pass->samples;
     return tdi_runtime_for(pass->model, pass->job.mode, rows, runtime, error);
@@ -220,7 +220,7 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
                             .training = pass->job.mode == TDI_TRAIN,
                             .columns = tdi_input_slots(pass->model, pass->job.mode),
                             .stop = pass->job.stop};
-    TDI_TRY(runtime_of(pass, &runtime, error));
+    TDI_TRY(tdi_pass_runtime(pass, &runtime, error));
     TDI_TRY(tdi_source_begin(pass->source, &facts, error));
     td_status status = run_pass(pass, runtime, error);
     tdi_source_end(pass->source);
@@ -330,7 +330,7 @@ td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode
                      .epoch = epoch,
                      .progress = &progress,
                      .job = {.mode = mode}};
-    TDI_TRY(runtime_of(&pass, &runtime, error));
+    TDI_TRY(tdi_pass_runtime(&pass, &runtime, error));
     tdi_runtime_reset_sums(runtime, mode);
     TDI_TRY(tdi_pass_run_in_order(&pass, out, error));
     *samples = pass.samples;

@@ -26,6 +26,8 @@ typedef struct tdi_pass {
     int64_t done;           /* steps */
 } tdi_pass;
 
+/* The runtime that runs its steps. */
+td_status tdi_pass_runtime(const tdi_pass *pass, tdi_runtime **runtime, tdi_error *error);
 /* Runs the pass; TD_STOPPED after td_request_stop, between two steps, or two samples where they have to be made. */
 td_status tdi_pass_run(tdi_pass *pass, tdi_error *error);
 /* The same over the first `samples` in order, with a progress line on `out`, which may be NULL, that is still to be

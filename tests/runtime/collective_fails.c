@@ -186,7 +186,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 static void run_all_threads(td_model *model, bool all)
 {
     for (int mode = 0; mode < TDI_MODES; mode++)
-        tdi_fix_threads(model->runtime, (tdi_mode)mode, !all);
+        tdi_fix_threads(tdi_runtime_own(model), (tdi_mode)mode, !all);
 }
 
 static td_model *make_model(td_context *context, const net *net, breaker *b)
@@ -484,7 +484,7 @@ static void check_moved(const net *net, const way *w)
     for (int step = 0; step < STEPS; step++) {
         arm(&b, -1, 0);
         assert_int_equal(train_step(model, step), TD_OK);
-        tdi_runtime *runtime = model->runtime;
+        tdi_runtime *runtime = tdi_runtime_own(model);
         const tdi_program *program = &runtime->modes[TDI_TRAIN].program;
         assert_int_equal(tdi_runtime_prepare(runtime, TDI_TRAIN, BATCH, plans, NULL), TD_OK);
         expect_reduced(b.list, model, b.moved[TDI_REDUCE]);

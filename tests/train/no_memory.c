@@ -100,8 +100,9 @@ static int check_one(small_kind kind, td_strategy strategy, int nth)
     assert_int_equal(td_train_on_batch(model, next, x, y, &logs), TD_OK);
     assert_int_equal(td_train_on_batch(model, ROWS, x, y, &logs), TD_OK);
     assert_int_equal(td_predict_on_batch(model, FEW, x, predictions), TD_OK);
-    const tdi_tuned *way = model->runtime->way;
-    assert_true(failed || !other_way || (way && way->chosen == 1));
+    const tdi_runtime *runtime = tdi_runtime_own(model);
+    const tdi_tuned *tuned = runtime ? runtime->tuned : NULL;
+    assert_true(failed || !other_way || (tuned && tuned->chosen == 1));
     td_context_free(context);
     return failed;
 }

@@ -144,7 +144,7 @@ static void save_configuration(td_state *state, const td_model *model)
 {
     int parts;
     bool float32;
-    if (!model->runtime || !tdi_runtime_is_settled(model->runtime, &parts, &float32))
+    if (!tdi_runtime_is_chosen(model, &parts, &float32))
         return;
     tdi_state_enter(state, "way", NULL);
     tdi_state_int(state, "parts", &parts);
@@ -153,7 +153,7 @@ static void save_configuration(td_state *state, const td_model *model)
 
 static void save_sums(td_state *state, td_training *training)
 {
-    tdi_runtime *runtime = training->model->runtime;
+    const tdi_runtime *runtime = tdi_runtime_own(training->model);
     int count = runtime ? tdi_runtime_sums(runtime, TDI_TRAIN) : 0, parts = count ? tdi_runtime_parts(runtime) : 0;
     double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
     if (!sums)
@@ -389,7 +389,7 @@ static td_status refuse_seed(const backup *self, uint64_t before, uint64_t after
     return tdi_facts_refuse(self->folder, "seed", then, now, error);
 }
 
-static td_status restore_sums(td_state *state, td_training *training, tdi_error *error)
+static td_status restore_sums(td_state *state, td_training *training, int64_t batch, tdi_error *error)
 {
     tdi_runtime *runtime;
     tdi_state_enter(state, "run", NULL);
@@ -402,7 +402,7 @@ static td_status restore_sums(td_state *state, td_training *training, tdi_error 
     tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
     td_status status = outcome_of(state, error);
     if (status == TD_OK)
-        status = tdi_runtime_of(training->model, &runtime, error);
+        status = tdi_runtime_for(training->model, TDI_TRAIN, batch, &runtime, error);
     if (status == TD_OK)
         status = tdi_runtime_put_sums(runtime, TDI_TRAIN, (int)parts, (int)count, sums, error);
     free(sums);
@@ -412,15 +412,14 @@ static td_status restore_sums(td_state *state, td_training *training, tdi_error 
 /* Plans are made anew, so that they take the kernels that the backup's took, with a cache or without. */
 static td_status restore_tuning_cache(const td_state *state, td_model *model, tdi_error *error)
 {
-    tdi_model_drop_runtime(model);
+    tdi_model_drop_runtimes(model);
     model->compiled.by_rules = !state->tuned;
     return state->tuned ? tdi_tuning_cache_restore(model->context, state->tuned, error) : TD_OK;
 }
 
-/* Which way steps go may have been settled by others than this run's, before it. */
+/* The run before may have followed a configuration that other steps, before it, had chosen. */
 static td_status restore_configuration(td_state *state, td_model *model, int64_t batch, tdi_error *error)
 {
-    tdi_runtime *runtime;
     int parts = 0;
     bool float32 = false;
     if (!tdi_state_enter(state, "way", NULL))
@@ -428,8 +427,7 @@ static td_status restore_configuration(td_state *state, td_model *model, int64_t
     tdi_state_int(state, "parts", &parts);
     tdi_state_flag(state, "float32", &float32);
     TDI_TRY(outcome_of(state, error));
-    TDI_TRY(tdi_runtime_of(model, &runtime, error));
-    return tdi_runtime_resume(runtime, parts, float32, batch, error);
+    return tdi_runtime_resume(model, parts, float32, batch, error);
 }
 
 static td_status check_moment(const moment *m, const tdi_run *run, tdi_error *error)
@@ -456,7 +454,7 @@ td_status tdi_backup_restore(td_state *state, td_training *training, const tdi_r
     visit_model(state, training->model);
     TDI_TRY(restore_configuration(state, training->model, run->batch, error));
     if (m.steps)
-        TDI_TRY(restore_sums(state, training, error));
+        TDI_TRY(restore_sums(state, training, run->batch, error));
     training->seed = (uint64_t)m.seed;
     training->epoch = m.epoch;
     training->steps = m.steps;
