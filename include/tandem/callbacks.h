@@ -49,23 +49,36 @@ TD_API void td_state_floats(td_state *state, const char *name, float *values, si
  * one at `path`; without a path it is left as it is. Either is logged as a warning. `file` may be NULL. */
 TD_API void td_state_file(td_state *state, const char *name, const char *path, FILE *file);
 
-/* Each may be NULL. A status other than TD_OK ends td_fit with it. */
+/* What a callback does. Every function is called from the thread that called td_fit, between two steps or before the
+ * first or after the last one, and never while a step is under way: it may block, and the training waits for it. Where
+ * a function is NULL, nothing is called. A status other than TD_OK ends td_fit with that status, and with the sentence
+ * that td_training_fail was given; no function but train_end, state and release is called after it. */
 typedef struct td_callback_functions {
+    /* Before the first step, and before a backup is gone back to in full: what a callback remembers comes by `state`,
+     * which is called behind it. */
     td_status (*train_begin)(void *user, td_training *training);
-    td_status (*epoch_begin)(void *user, td_training *training); /* not of an epoch that is resumed in its midst */
-    /* After every `every` steps (0: each), counted across epochs: loss and metrics so far in the epoch. Steps between
-     * two calls run without coming back, so a large `every` costs nothing. */
+    /* Before an epoch's first step; not in an epoch that a resumed run continues in its midst. */
+    td_status (*epoch_begin)(void *user, td_training *training);
+    /* After every `every` steps, counted across epochs (0: after each): `logs` holds the loss and metrics so far in the
+     * epoch, and is valid during the call. Steps between two calls run without coming back to the host, so that a large
+     * `every` costs nothing. */
     td_status (*batch_end)(void *user, td_training *training, const td_logs *logs);
     int64_t every;
-    /* After a step whose loss is not a finite number: TD_OK ends the training as td_training_stop does. Where no
-     * callback has it td_fit fails with TD_NOT_FINITE. */
+    /* After a step whose loss is not a finite number. TD_OK ends the training as td_training_stop does. Where no
+     * callback has this function td_fit fails with TD_NOT_FINITE. */
     td_status (*not_finite)(void *user, td_training *training);
-    /* What the epoch gave; entries that a callback adds to epoch->logs are seen by those behind it. */
+    /* After an epoch's last step and its validation. Entries that a callback adds to epoch->logs are seen by the
+     * callbacks behind it and by td_fit's caller. */
     td_status (*epoch_end)(void *user, td_training *training, td_epoch *epoch);
-    td_status (*train_end)(void *user, td_training *training); /* not after a failure, but one of another's train_end */
+    /* After the last epoch, for every callback, though that of another has failed. Not called when the training itself
+     * has failed. */
+    td_status (*train_end)(void *user, td_training *training);
+    /* Frees `user`, when td_fit returns or td_callback_free is called; the last call. */
     void (*release)(void *user);
-    const char *name; /* by which a backup knows it, "EarlyStopping"; a constant */
-    /* Visits with td_state_... what it remembers from one call to the next; after train_begin when a run is resumed. */
+    /* The name by which a backup knows the callback: "EarlyStopping". A constant; NULL: "callback". */
+    const char *name;
+    /* Visits by td_state_... what the callback remembers from one call to the next: into each backup that is saved,
+     * and, in a resumed run, out of the backup, after train_begin. NULL: it remembers nothing. */
     void (*state)(void *user, td_training *training, td_state *state);
 } td_callback_functions;
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 typedef struct compiled {
     td_optimizer optimizer;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 /* ---- small things ---- */
 

@@ -1,7 +1,7 @@
 /* keras_metric.c - a metric: its name, a function's, or {"class_name": "MeanIoU", "config": {...}}. */
 #include <string.h>
 
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 /* ---- reading ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 /* Weights may be packed, or of smaller numbers than floats: up to ROOM bytes, or PACKED times the file's, are believed.
  */

@@ -4,7 +4,7 @@
 
 #include "files/zip.h"
 #include "formats/keras.h"
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 #define MAX_CONFIG ((size_t)16 << 20)
 

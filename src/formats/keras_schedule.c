@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 /* ---- reading ---- */
 

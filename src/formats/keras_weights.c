@@ -1,4 +1,4 @@
-/* keras_weights.c - model.weights.h5: what is where.
+/* keras_weights.c - model.architecture->weights.h5: what is where.
  *
  *   /layers/<class in snake case>[_1, _2, ...]/vars/0, 1, ...   a layer's weights, in Keras's order; an LSTM's are its
  *                                                               cell's, in .../cell/vars
@@ -7,12 +7,12 @@
  *   /optimizer/vars/2, ...   (or from 1 on) slots: use_ema's averages; the accumulators of gradient_accumulation_steps;
  * SGD's momentum, or Adam's m and v, variable by variable; then amsgrad's v_hat
  *
- * Folders are counted per class in the order of model.layers, whatever the layers' names. */
+ * Folders are counted per class in the order of model.architecture->layers, whatever the layers' names. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 #define PATH_SIZE 160
 

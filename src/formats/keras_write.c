@@ -6,7 +6,7 @@
 
 #include "files/zip.h"
 #include "formats/keras.h"
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 #define KERAS_VERSION "3.15.1" /* whose format this is */
 

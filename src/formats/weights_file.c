@@ -1,4 +1,4 @@
-/* weights_file.c - .weights.h5 files, which hold what model.weights.h5 in a .keras file does
+/* weights_file.c - .weights.h5 files, which hold what model.architecture->weights.h5 in a .keras file does
  * (keras_weights.c). */
 #include "formats/weights_file.h"
 
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "files/atomic_file.h"
 #include "files/zip.h"
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 enum { PIECE = 1 << 18 };
 

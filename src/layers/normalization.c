@@ -1,5 +1,5 @@
 /* normalization.c - Normalization: (x - mean) / max(sqrt(variance), 1e-7) along the last axis, or its inverse.
- * src/train/adapt.c sets mean and variance to the training data's. */
+ * src/train/adapt_normalization.c sets mean and variance to the training data's. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -51,12 +51,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_normalization = {
-    .class_name = "Normalization",
-    .base_name = "normalization",
-    .args_size = sizeof(td_normalization_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("Normalization", normalization, 1, 1),
     .infer = infer,
     .build = build,
     .emit = emit,

@@ -25,7 +25,7 @@ static td_status adopt_layer(tdi_architecture *a, const void *owner, tdi_layer *
     return TD_OK;
 }
 
-/* Trained variables in the order in which backpropagation finishes their gradients: last layer first. */
+/* Trained variables stand in the order in which backpropagation finishes their gradients: the last layer's first. */
 static void lay_out(tdi_architecture *a)
 {
     int64_t offset = 0;
@@ -54,7 +54,7 @@ static void lay_out(tdi_architecture *a)
     a->total = offset;
 }
 
-/* A model has one batch size at a time. */
+/* All stateful layers are made for one batch size. */
 static td_status check_batches(const tdi_architecture *a, tdi_error *error)
 {
     const tdi_layer *first = NULL;
@@ -70,7 +70,7 @@ static td_status check_batches(const tdi_architecture *a, tdi_error *error)
     return TD_OK;
 }
 
-/* How many rows the smallest table has that `input` is looked up in; 0 where a layer takes it as numbers. */
+/* The rows of the smallest table that `input` is looked up in; 0 where a layer takes the input as numbers. */
 static int64_t indices_of(const tdi_architecture *a, const td_tensor *input)
 {
     int64_t least = 0;
@@ -96,7 +96,7 @@ static bool is_output(const tdi_architecture *a, const td_tensor *input)
     return false;
 }
 
-/* An input that is an output too is given back as numbers. */
+/* Finds which inputs hold indices. An input that is an output too is given back as numbers. */
 static td_status find_indices(tdi_architecture *a, tdi_error *error)
 {
     for (int i = 0; i < a->n_inputs; i++) {

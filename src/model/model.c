@@ -154,7 +154,7 @@ td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_tra
     return TD_OK;
 }
 
-/* A schedule's lists are the caller's. */
+/* Copies a schedule's lists, which are the caller's. */
 static td_status keep_pieces(const td_model *model, td_schedule *schedule, tdi_error *error)
 {
     size_t count = (size_t)schedule->pieces;
@@ -190,7 +190,7 @@ static int list_length(td_tensor *const *list)
     return n;
 }
 
-/* A chain of single calls from one input: Keras's Sequential. */
+/* Whether the model is single calls in a row from one input: Keras's Sequential. */
 static bool is_chain(td_tensor *const *inputs, int n_inputs, td_tensor *const *outputs, int n_outputs)
 {
     if (n_inputs != 1 || n_outputs != 1)

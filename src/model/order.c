@@ -11,7 +11,7 @@ typedef struct met {
     int index, depth;
 } met;
 
-/* When its depth was first thought of: Keras makes calls of one depth in that order. */
+/* A call. Keras makes calls of one depth in the order in which their depth was first set: `turn`. */
 typedef struct made {
     tdi_call_site *site;
     int depth, turn;
@@ -68,7 +68,7 @@ static bool is_earlier(const made *a, const made *b)
     return a->depth != b->depth ? a->depth > b->depth : a->turn < b->turn;
 }
 
-/* The last of its layer's calls that Keras makes before it; NULL: it is the first, or depths are yet to be found. */
+/* The call of the same layer that Keras makes before this one; NULL: this is the first, or depths are not known yet. */
 static tdi_call_site *call_before(const walk *w, const tdi_call_site *site)
 {
     const made *call = call_of(w, site), *last = NULL;
@@ -108,7 +108,7 @@ static td_status visit_outputs(walk *w, tdi_error *error)
     return TD_OK;
 }
 
-/* At least so deep. */
+/* Makes the call at least so deep. */
 static void raise_depth(walk *w, made *call, int depth)
 {
     if (call->turn < 0)
@@ -132,8 +132,8 @@ static void find_depths(walk *w)
     }
 }
 
-/* As a walk from the outputs meets them, and then, where a layer is called several times, as Keras makes those calls.
- */
+/* Lists calls as a walk from the outputs meets them; where a layer is called several times, walks once more to list
+ * its calls as Keras makes them. */
 static td_status order_calls(walk *w, tdi_error *error)
 {
     TDI_TRY(visit_outputs(w, error));
@@ -145,7 +145,7 @@ static td_status order_calls(walk *w, tdi_error *error)
             return tdi_no_memory(error);
     find_depths(w);
     if (w->calls.count == w->layers.count)
-        return TD_OK; /* none is */
+        return TD_OK; /* no layer is called twice */
     w->architecture->sites.count = 0;
     return visit_outputs(w, error);
 }

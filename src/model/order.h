@@ -1,9 +1,10 @@
-/* order.h - fills model->architecture->sites and model->architecture->layers from its inputs and outputs. */
+/* order.h - puts the calls and layers of an architecture into Keras's order. */
 #ifndef TDI_MODEL_ORDER_H
 #define TDI_MODEL_ORDER_H
 
 #include "model/architecture.h"
 
+/* Fills `sites`, each call behind those that it depends on, and `layers`, from inputs and outputs. */
 td_status tdi_architecture_order(tdi_architecture *architecture, tdi_error *error);
 
 #endif

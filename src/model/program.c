@@ -32,8 +32,8 @@ static bool makes_output(const td_model *model, const tdi_call_site *site)
     return false;
 }
 
-/* A model asked for bfloat16 as a whole keeps its last layers as they are, as Keras advises: what they make is what the
- * loss is computed of. */
+/* Where bfloat16 is asked for the model as a whole, its last layers stay float32, as Keras advises, because the loss is
+ * computed of their outputs. */
 static bool wishes_bfloat16(const td_model *model, const tdi_call_site *site)
 {
     bool all = model->compiled.precision == TD_PRECISION_BFLOAT16 && !makes_output(model, site);
@@ -156,7 +156,7 @@ static tdi_node *emit_reduction(const builder *b, tdi_variable *variable, tdi_no
     return node;
 }
 
-/* Trained variables and their reduced gradients, side by side. */
+/* The trained variables and their reduced gradients, in the same order. */
 typedef struct reductions {
     int count;
     tdi_variable **variables;
@@ -204,7 +204,7 @@ static td_status emit_backward(builder *b, tdi_node *loss)
     return b->graph->error.status;
 }
 
-/* The gradients are there already, in the first part's arena. */
+/* Emits the updates from gradients that a TDI_GRADIENTS step has left in the first shard's arena. */
 static td_status emit_apply(const builder *b)
 {
     reductions all;
@@ -220,7 +220,7 @@ static td_status emit_apply(const builder *b)
 
 /* ---- metrics ---- */
 
-/* Where `count` more accumulators begin. */
+/* Takes `count` more accumulators and returns the first. */
 static int take_slots(const builder *b, int count)
 {
     int first = b->program->slots.count;
@@ -235,7 +235,7 @@ static int accumulate(const builder *b, tdi_node *values)
     return slot;
 }
 
-/* As many numbers as rows, so that it is weighted by them as Keras weights a batch's loss. */
+/* Accumulates as many numbers as rows, so that the penalty is weighted by them as Keras weights a batch's loss. */
 static void emit_regularization_metric(const builder *b)
 {
     tdi_node *sum = NULL;
@@ -250,7 +250,7 @@ static void emit_regularization_metric(const builder *b)
         b->program->slots.regularization = accumulate(b, sum);
 }
 
-/* Right after the predictions; accumulated at the end of the step, where no lane waits for it. */
+/* Metrics are computed right after the predictions, and accumulated at the end of the step, where no thread waits. */
 static void emit_metrics(builder *b)
 {
     b->graph->scope = "metrics";
@@ -415,8 +415,8 @@ void tdi_program_release(tdi_program *program)
 
 typedef const char *const name_parts[7]; /* up to NULL */
 
-/* The name's parts one behind the other: a small step has no time for printf. Outputs of one layer have one name: as in
- * Keras, whose logs are a dict, the last one's value stands for it. */
+/* Joins the name's pieces without printf, which would show in a small step. Outputs of one layer have one name: as in
+ * Keras, whose logs are a dict, the last one's value stands. */
 static void add_log(td_logs *logs, double value, name_parts parts)
 {
     if (logs->count >= TD_MAX_LOGS)
@@ -438,7 +438,7 @@ static double mean_of(const double *sums, int slot)
     return sums && sums[2 * slot + 1] > 0 ? sums[2 * slot] / sums[2 * slot + 1] : 0;
 }
 
-/* Keras numbers those of one name: precision, precision_1. Where it logs a list its entries are precision[0], ... */
+/* Keras numbers metrics of one name: precision, precision_1. A metric with a list of results logs precision[0], ... */
 static void add_metric(const tdi_output_training *training, int m, const double *sums, const char *prefix,
                        const char *output, td_logs *logs)
 {

@@ -1,4 +1,4 @@
-/* weights.c - a model's weights and facts, for the public interface. */
+/* weights.c - a model's weights, shapes and learning rate, for the public interface. */
 #include <math.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ td_status td_set_weight(td_model *model, int index, const float *values, size_t 
     return TD_OK;
 }
 
-/* The trained weights come first, and slots are laid out as they are. */
+/* Slots have the layout of the trained weights, which come first among the values. */
 void td_finalize_variable_values(td_model *model)
 {
     int slot = model ? tdi_optimizer_average_slot(&model->state->optimizer) : -1;

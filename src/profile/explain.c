@@ -168,6 +168,8 @@ static td_status explain_steps(td_model *model, tdi_explained *e, bool json, FIL
     if (status == TD_OK)
         status = tdi_runtime_prepare(runtime, e->mode, e->batch, plans, error);
     if (status == TD_OK) {
+        tdi_runtime_bind(runtime, e->mode,
+                         plans); /* what a collective costs depends on the shards, which bound calls know */
         e->runtime = runtime;
         e->plan = plans[tdi_last_part(runtime)];
         status = (json ? tdi_explain_json : explain_plan)(e, out, error);

@@ -69,9 +69,9 @@ static td_status need_runtimes(td_model *model, tdi_error *error)
 
 static bool has(const tdi_runtime *runtime, const tdi_configuration *c)
 {
-    const tdi_division *d = &runtime->division;
-    return d->parts == c->division.parts && d->workers == c->division.workers && d->lanes == c->division.lanes &&
-           runtime->float32 == c->float32;
+    const tdi_division *a = &runtime->division, *b = &c->division;
+    return a->replicas == b->replicas && a->parts == b->parts && a->groups == b->groups && a->workers == b->workers &&
+           a->lanes == b->lanes && runtime->float32 == c->float32;
 }
 
 static tdi_runtime *find_runtime(const tdi_runtimes *runtimes, const tdi_configuration *configuration)

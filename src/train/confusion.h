@@ -6,9 +6,9 @@
 
 #include "runtime/runtime.h"
 
-/* Has the output classes? TD_INVALID_ARGUMENT with a sentence when it has not. */
+/* TD_INVALID_ARGUMENT with a sentence when the output has no classes. */
 td_status tdi_confusion_check(const td_model *model, int output, td_optional ignore_class, tdi_error *error);
-/* From the runtime's TDI_CONFUSION steps, which have gone through `samples` samples. */
+/* Makes the matrix from the runtime's TDI_CONFUSION steps over `samples` samples. */
 td_status tdi_confusion_create(const tdi_runtime *runtime, const td_model *model, const td_evaluate_args *args,
                                int64_t samples, td_confusion **confusion, tdi_error *error);
 

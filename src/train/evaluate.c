@@ -1,6 +1,6 @@
 /* evaluate.c - td_evaluate. */
 #include "train/confusion.h"
-#include "train/loop.h"
+#include "train/epoch_run.h"
 
 static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
 {

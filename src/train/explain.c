@@ -1,6 +1,6 @@
 /* explain.c - td_explain: checks what the caller gave; profile/explain.h makes the report. */
 #include "profile/explain.h"
-#include "train/loop.h"
+#include "train/epoch_run.h"
 
 static td_status mode_of(const td_explain_args *args, tdi_mode *mode, tdi_error *error)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "train/adapt.h"
+#include "train/adapt_normalization.h"
 #include "train/backup/backup.h"
-#include "train/loop.h"
+#include "train/epoch_run.h"
 
 typedef struct fit {
     const td_fit_args *args;
@@ -164,34 +164,34 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
 {
     tdi_runtime *runtime;
     TDI_TRY(order_epoch(f, epoch, error));
-    tdi_pass pass = {.model = f->model,
-                     .source = f->train,
-                     .order = f->order,
-                     .in_order = !f->args->shuffle_buffer && !shuffles_whole(f),
-                     .samples = f->samples,
-                     .batch = f->batch,
-                     .steps = f->steps,
-                     .epoch = epoch,
-                     .done = f->training.steps,
-                     .seconds = f->training.seconds,
-                     .seconds_waiting = f->training.seconds_waiting,
-                     .progress = progress,
-                     .training = &f->training,
-                     .input_threads = f->args->input_threads,
-                     .job = {.mode = TDI_TRAIN, .seed = f->training.seed, .ramp = f->ramp}};
-    pass.job.ramp.done = (int64_t)epoch * f->steps;
-    TDI_TRY(tdi_pass_runtime(&pass, &runtime, error));
+    tdi_epoch_run run = {.model = f->model,
+                         .source = f->train,
+                         .order = f->order,
+                         .in_order = !f->args->shuffle_buffer && !shuffles_whole(f),
+                         .samples = f->samples,
+                         .batch = f->batch,
+                         .steps = f->steps,
+                         .epoch = epoch,
+                         .done = f->training.steps,
+                         .seconds = f->training.seconds,
+                         .seconds_waiting = f->training.seconds_waiting,
+                         .progress = progress,
+                         .training = &f->training,
+                         .input_threads = f->args->input_threads,
+                         .job = {.mode = TDI_TRAIN, .seed = f->training.seed, .ramp = f->ramp}};
+    run.job.ramp.done = (int64_t)epoch * f->steps;
+    TDI_TRY(tdi_epoch_runtime(&run, &runtime, error));
     if (!f->training.steps)
         tdi_runtime_reset_sums(runtime, TDI_TRAIN);
-    td_status status = tdi_pass_run(&pass, error);
-    f->training.rate_factor = (double)tdi_ramp_factor(&pass.job.ramp, pass.done);
+    td_status status = tdi_run_epoch(&run, error);
+    f->training.rate_factor = (double)tdi_ramp_factor(&run.job.ramp, run.done);
     TDI_TRY(status);
-    int64_t done = pass.done * f->batch;
+    int64_t done = run.done * f->batch;
     *result = (td_epoch){.epoch = epoch,
-                         .steps = pass.done,
+                         .steps = run.done,
                          .samples = done < f->samples ? done : f->samples,
-                         .seconds = pass.seconds,
-                         .seconds_waiting = pass.seconds_waiting,
+                         .seconds = run.seconds,
+                         .seconds_waiting = run.seconds_waiting,
                          .learning_rate = tdi_training_rate(&f->training)};
     tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
     return TD_OK;

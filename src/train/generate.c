@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "base/utf8.h"
-#include "train/loop.h"
+#include "train/epoch_run.h"
 
 typedef struct candidate {
     double score; /* the logarithm of its probability, up to a constant */

@@ -1,8 +1,10 @@
 /* predict.c - td_predict: into memory, or into a file as the predictions are made. */
+#include "train/predict.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "train/loop.h"
+#include "train/epoch_run.h"
 
 void tdi_collector_init(tdi_collector *collector, const td_model *model, int64_t batch, float *const *outputs)
 {
@@ -30,19 +32,19 @@ td_status tdi_collect(void *context, int64_t step, int64_t first, int64_t count,
     return TD_OK;
 }
 
-static td_status run_pass(const td_predict_args *args, tdi_source *source, int64_t *samples, tdi_collector *collector,
-                          tdi_error *error)
+static td_status predict_all(const td_predict_args *args, tdi_source *source, int64_t *samples,
+                             tdi_collector *collector, tdi_error *error)
 {
     tdi_progress progress;
-    tdi_pass pass = {.model = args->model,
-                     .source = source,
-                     .samples = *samples,
-                     .batch = collector->batch,
-                     .progress = &progress,
-                     .job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = collector}};
-    TDI_TRY(tdi_pass_run_in_order(&pass, args->progress, error));
-    *samples = pass.samples;
-    tdi_progress_end(&progress, pass.done, &(td_logs){0});
+    tdi_epoch_run run = {.model = args->model,
+                         .source = source,
+                         .samples = *samples,
+                         .batch = collector->batch,
+                         .progress = &progress,
+                         .job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = collector}};
+    TDI_TRY(tdi_run_epoch_in_order(&run, args->progress, error));
+    *samples = run.samples;
+    tdi_progress_end(&progress, run.done, &(td_logs){0});
     return TD_OK;
 }
 
@@ -78,7 +80,7 @@ static td_status run(const td_predict_args *args, tdi_source *source, int64_t *s
     tdi_collector_init(&collector, args->model, batch, args->outputs ? args->outputs : first);
     collector.capacity = args->output && *samples == TDI_SAMPLES_UNKNOWN ? (int64_t)args->capacity : 0;
     TDI_TRY(begin_file(args, *samples, &collector.file, error));
-    td_status status = run_pass(args, source, samples, &collector, error);
+    td_status status = predict_all(args, source, samples, &collector, error);
     if (collector.file && status == TD_OK)
         return tdi_array_file_commit(collector.file, *samples, error);
     tdi_array_file_abort(collector.file);

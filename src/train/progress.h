@@ -13,12 +13,12 @@ typedef struct tdi_progress {
     char title[64]; /* "Epoch 1/2"; "": none */
     int64_t steps;  /* below 0: not known */
     double began, drawn;
-    double waited; /* the share of the time in steps that the devices waited for input; below 0: not known */
+    double waited; /* share of the time in steps that the devices waited for input; below 0: not known */
 } tdi_progress;
 
 void tdi_progress_begin(tdi_progress *progress, FILE *out, const char *title, int64_t steps);
 void tdi_progress_update(tdi_progress *progress, int64_t done, const td_logs *logs);
-/* For the last line: the devices waited for input in `waited` of `seconds`. */
+/* Gives the last line the time that the devices waited for input: `waited` of `seconds`. */
 void tdi_progress_waited(tdi_progress *progress, double waited, double seconds);
 void tdi_progress_end(tdi_progress *progress, int64_t done, const td_logs *logs);
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "train/loop.h"
+#include "train/epoch_run.h"
 
 enum { STEPS = 200, LEAST_STEPS = 20 };
 

@@ -1,5 +1,7 @@
 /* train_on_batch.c - one step at a time: for loops of the caller's own. */
-#include "train/loop.h"
+#include "train/batch_feed.h"
+#include "train/call_checks.h"
+#include "train/predict.h"
 
 /* What the callers gave: x of every input, y of every output; y NULL to predict. */
 typedef struct batch {

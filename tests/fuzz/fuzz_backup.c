@@ -5,7 +5,7 @@
 #include <tandem/tandem.h>
 
 #include "support/memory_file.h"
-#include "train/backup/backup.h"
+#include "train/backup/run_contents.h"
 #include "tune/tuning_cache_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -27,8 +27,8 @@ static void resume(td_state *state)
     td_callback *callbacks[] = {td_early_stopping(.restore_best_weights = TD_YES),
                                 td_reduce_lr_on_plateau(.monitor = "loss"), NULL};
     td_training training = {.model = make_model(context), .callbacks = callbacks};
-    if (tdi_backup_restore(state, &training, &(tdi_run){.batch = 4, .steps = 5}, &error) == TD_OK)
-        tdi_backup_visit_callbacks(state, &training);
+    if (tdi_run_restore(state, &training, &(tdi_run){.batch = 4, .steps = 5}, &error) == TD_OK)
+        tdi_run_visit_callbacks(state, &training);
     td_callback_free(callbacks[0]);
     td_callback_free(callbacks[1]);
     td_context_free(context);

@@ -2,7 +2,7 @@
  * not come in, so nothing of it is behind a checksum. */
 #include <stdlib.h>
 
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 #define ROOM ((size_t)1 << 20)
 

@@ -1,7 +1,7 @@
 /* fuzz_weights.c - any bytes as a .weights.h5 file for a small model: its weights are replaced, or refused. */
 #include <stdlib.h>
 
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 #include "support/memory_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

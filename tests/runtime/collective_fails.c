@@ -195,7 +195,7 @@ static td_model *make_model(td_context *context, const net *net, breaker *b)
     assert_string_equal(td_error(context), "");
     model->compiled.strategy = &b->base;
     tdi_runtime *runtime;
-    assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
+    assert_int_equal(tdi_runtime_for(model, TDI_TRAIN, BATCH, &runtime, NULL), TD_OK);
     runtime->is_trial = true;
     run_all_threads(model, true);
     return model;
@@ -454,8 +454,8 @@ static void expect_disjoint(const tdi_collectives *list, tdi_collective_kind kin
 static void expect_reduced(const tdi_collectives *list, const td_model *model, int64_t moved)
 {
     int64_t elements = 0;
-    for (int i = 0; i < model->weights.count; i++) {
-        const tdi_variable *variable = &model->weights.at[i]->variable;
+    for (int i = 0; i < model->architecture->weights.count; i++) {
+        const tdi_variable *variable = &model->architecture->weights.at[i]->variable;
         int covered = 0;
         for (int c = 0; c < list->count && variable->trainable; c++)
             covered += list->at[c].kind == TDI_REDUCE && list->at[c].offset <= variable->offset &&
@@ -463,7 +463,7 @@ static void expect_reduced(const tdi_collectives *list, const td_model *model, i
         assert_int_equal(covered, variable->trainable);
         elements += variable->trainable ? variable->elements : 0;
     }
-    assert_true(moved >= elements && moved <= model->trained);
+    assert_true(moved >= elements && moved <= model->architecture->trained);
 }
 
 static int64_t gathered(const tdi_graph *graph)

@@ -10,7 +10,7 @@
 
 #include "runtime/runtime_struct.h"
 #include "support/small.h"
-#include "train/feed.h"
+#include "train/batch_feed.h"
 
 enum { ROWS = 8, STEPS = 5, TURN = 2 /* steps before the other's turn */ };
 

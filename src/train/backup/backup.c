@@ -1,4 +1,10 @@
-/* backup.c - Keras's BackupAndRestore, resumed to the step. */
+/* backup.c - Keras's BackupAndRestore, resumed to the step: when a run is saved, and how its newest good backup is
+ * found.
+ *
+ * The folder belongs to one run at a time, which holds a lock on it. Its two files are written in turn, so that one of
+ * them is whole whenever the process dies; the one with the higher number is the newer. A run begins by writing a
+ * backup, or by going back to one. The callback comes last in td_fit's list, so that it saves what the others have just
+ * come to remember. */
 #define _GNU_SOURCE
 #include "train/backup/backup.h"
 
@@ -13,6 +19,7 @@
 #include "files/folders.h"
 #include "runtime/runtime.h"
 #include "train/backup/backup_writer.h"
+#include "train/backup/run_contents.h"
 #include "tune/tuning_cache_file.h"
 
 typedef struct backup {
@@ -22,149 +29,14 @@ typedef struct backup {
     int lock;          /* the folder, opened; -1 before */
     tdi_backup_writer *writer;
     json_t *facts;
-    td_state found; /* until the callbacks have had what is theirs */
-    bool failing;   /* and said so */
+    td_state found; /* the backup that was read, until the callbacks have been restored from it */
+    bool failing;   /* the last save failed, and that was logged */
     int64_t sequence;
     char *tuned; /* the exported tuning cache as text, of n_tuned answers */
     int n_tuned;
 } backup;
 
-/* ---- what a run is ---- */
-
-typedef struct moment {
-    int64_t sequence, seed;
-    int epoch;
-    int64_t steps, batches;
-    double seconds, seconds_waiting;
-    bool begun, stop, rate_changes, has_last;
-} moment;
-
-static void visit_moment(td_state *state, moment *m)
-{
-    if (!tdi_state_enter(state, "run", NULL) && state->restoring)
-        tdi_fail(&state->error, TD_BAD_FILE, "it has no part \"run\"");
-    td_state_count(state, "sequence", &m->sequence);
-    td_state_count(state, "seed", &m->seed);
-    tdi_state_int(state, "epoch", &m->epoch);
-    td_state_count(state, "steps", &m->steps);
-    td_state_count(state, "batches", &m->batches);
-    td_state_number(state, "seconds", &m->seconds);
-    td_state_number(state, "seconds waiting", &m->seconds_waiting);
-    tdi_state_flag(state, "begun", &m->begun);
-    tdi_state_flag(state, "stop", &m->stop);
-    tdi_state_flag(state, "rate changes", &m->rate_changes);
-    tdi_state_flag(state, "has last", &m->has_last);
-}
-
-static void visit_logs(td_state *state, td_logs *logs)
-{
-    const char *name;
-    json_t *value;
-    tdi_state_enter(state, "last", "logs");
-    for (int i = 0; !state->restoring && i < logs->count; i++)
-        td_state_number(state, logs->entry[i].name, &logs->entry[i].value);
-    if (!state->restoring || state->looking)
-        return;
-    json_object_foreach(state->part, name, value)
-    {
-        double number = 0;
-        td_state_number(state, name, &number);
-        tdi_log_set(logs, name, number);
-    }
-}
-
-static void visit_last(td_state *state, td_epoch *last)
-{
-    tdi_state_enter(state, "last", NULL);
-    tdi_state_int(state, "epoch", &last->epoch);
-    td_state_count(state, "steps", &last->steps);
-    td_state_count(state, "samples", &last->samples);
-    td_state_number(state, "seconds", &last->seconds);
-    td_state_number(state, "seconds waiting", &last->seconds_waiting);
-    td_state_number(state, "learning rate", &last->learning_rate);
-    visit_logs(state, &last->logs);
-}
-
-/* What stateful layers keep from batch to batch. */
-static void visit_states(td_state *state, td_model *model)
-{
-    for (int i = 0; i < model->architecture->layers.count; i++)
-        for (int s = 0; s < model->architecture->layers.at[i]->states.count; s++) {
-            const tdi_variable *variable = model->architecture->layers.at[i]->states.at[s];
-            tdi_state_enter(state, "states", model->architecture->layers.at[i]->name);
-            tdi_state_array_of(state, variable->name, TD_FLOAT32, &variable->shape,
-                               tdi_model_write_value(model, variable));
-        }
-}
-
-static void visit_model(td_state *state, td_model *model)
-{
-    double rate = (double)model->state->optimizer.learning_rate;
-    tdi_state_enter(state, "model", NULL);
-    td_state_count(state, "iteration", &model->state->iteration);
-    td_state_number(state, "learning rate", &rate);
-    if (state->restoring && (!(rate >= 0) || !isfinite((float)rate)))
-        tdi_fail(&state->error, TD_BAD_FILE, "its learning rate is %g, which cannot be", rate);
-    else
-        model->state->optimizer.learning_rate = (float)rate;
-    tdi_state_enter(state, "weights", NULL);
-    tdi_state_variables(state, "", model, false, tdi_model_write_values(model));
-    for (int slot = 0; slot < TDI_MAX_SLOTS; slot++) {
-        char name[16];
-        snprintf(name, sizeof name, "%d", slot);
-        tdi_state_enter(state, "slots", name);
-        if (tdi_model_slots(model, slot))
-            tdi_state_variables(state, "", model, true, tdi_model_write_slots(model, slot));
-    }
-    visit_states(state, model);
-}
-
-void tdi_backup_visit_callbacks(td_state *state, td_training *training)
-{
-    for (int i = 0; training->callbacks[i]; i++) {
-        const td_callback *callback = training->callbacks[i];
-        if (!callback->functions.state)
-            continue;
-        char name[128];
-        int before = 0;
-        const char *own = callback->functions.name ? callback->functions.name : "callback";
-        for (int j = 0; j < i; j++) {
-            const char *other = training->callbacks[j]->functions.name;
-            before += training->callbacks[j]->functions.state && strcmp(other ? other : "callback", own) == 0;
-        }
-        snprintf(name, sizeof name, before ? "%.100s_%d" : "%.100s", own, before);
-        if (tdi_state_enter(state, "callbacks", name))
-            callback->functions.state(callback->user, training, state);
-    }
-}
-
 /* ---- saving ---- */
-
-static void save_configuration(td_state *state, const td_model *model)
-{
-    int parts;
-    bool float32;
-    if (!tdi_runtime_is_chosen(model, &parts, &float32))
-        return;
-    tdi_state_enter(state, "way", NULL);
-    tdi_state_int(state, "parts", &parts);
-    tdi_state_flag(state, "float32", &float32);
-}
-
-static void save_sums(td_state *state, td_training *training)
-{
-    const tdi_runtime *runtime = tdi_runtime_own(training->model);
-    int count = runtime ? tdi_runtime_sums(runtime, TDI_TRAIN) : 0, parts = count ? tdi_runtime_parts(runtime) : 0;
-    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
-    if (!sums)
-        tdi_no_memory(&state->error);
-    else if (count)
-        tdi_runtime_get_sums(runtime, TDI_TRAIN, sums);
-    tdi_state_enter(state, "run", NULL);
-    if (sums)
-        tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
-    free(sums);
-}
 
 /* Exports again only when a plan or configuration has used another answer. An empty cache is saved too: it says that
  * the run may time. */
@@ -197,43 +69,13 @@ static void tell(backup *self, td_context *context, const tdi_error *error)
     self->failing = error->status != TD_OK;
 }
 
-/* An epoch that has ended is the next one's begin. */
-static moment moment_of(const td_training *training, int64_t sequence)
-{
-    moment m = {.sequence = sequence,
-                .seed = (int64_t)training->seed,
-                .epoch = training->epoch,
-                .steps = training->steps,
-                .batches = training->batches,
-                .seconds = training->seconds,
-                .seconds_waiting = training->seconds_waiting,
-                .begun = training->begun,
-                .stop = training->stop,
-                .rate_changes = training->rate_changes,
-                .has_last = training->has_last};
-    if (!m.begun && m.steps) {
-        m.epoch++;
-        m.steps = 0;
-        m.seconds = m.seconds_waiting = 0;
-    }
-    return m;
-}
-
 static void save(backup *self, td_training *training)
 {
     tdi_error outcome;
     td_state *state = tdi_backup_writer_take(self->writer);
-    moment m = moment_of(training, ++self->sequence);
     tdi_state_begin(state);
     json_object_set(state->root, "facts", self->facts);
-    visit_moment(state, &m);
-    if (m.has_last)
-        visit_last(state, &training->last);
-    visit_model(state, training->model);
-    save_configuration(state, training->model);
-    if (m.steps)
-        save_sums(state, training);
-    tdi_backup_visit_callbacks(state, training);
+    tdi_run_save(state, training, ++self->sequence);
     save_tuning_cache(self, state, training->model);
     outcome = state->error;
     if (outcome.status == TD_OK) {
@@ -243,7 +85,7 @@ static void save(backup *self, td_training *training)
     tell(self, training->model->context, &outcome);
 }
 
-/* Waits for what is being written. */
+/* Waits until all is written. */
 static void finish(backup *self, td_context *context)
 {
     tdi_error outcome;
@@ -270,7 +112,7 @@ static td_status backup_epoch(void *user, td_training *training, td_epoch *epoch
 
 /* ---- the folder ---- */
 
-/* Files that a killed run was writing. */
+/* Removes the files that a killed run was writing. */
 static void drop_unfinished(int folder)
 {
     DIR *list = fdopendir(dup(folder));
@@ -317,19 +159,7 @@ td_status td_backup_remove(const char *backup_dir)
 
 /* ---- restoring ---- */
 
-static td_status outcome_of(const td_state *state, tdi_error *error)
-{
-    return state->error.status == TD_OK ? TD_OK : tdi_fail(error, state->error.status, "%s", state->error.message);
-}
-
-static int64_t sequence_of(td_state *state)
-{
-    moment m = {0};
-    visit_moment(state, &m);
-    return state->error.status == TD_OK ? m.sequence : -1;
-}
-
-/* The newest backup that is whole, in self->found; *good is its file, -1 when there is none. */
+/* Reads the newest backup that is whole into self->found; *good is its file, -1 when there is none. */
 static td_status find(backup *self, td_context *context, int *good, tdi_error *error)
 {
     tdi_error reason = {0};
@@ -343,7 +173,7 @@ static td_status find(backup *self, td_context *context, int *good, tdi_error *e
         if (status != TD_OK)
             return tdi_fail(error, status, "BackupAndRestore: %s", own.message);
         status = tdi_state_read(&state, path, &own);
-        int64_t sequence = status == TD_OK ? sequence_of(&state) : -1;
+        int64_t sequence = status == TD_OK ? tdi_run_sequence(&state) : -1;
         if (status == TD_OK && sequence < 0)
             tdi_fail(&own, TD_BAD_FILE, "%.200s: %s", path, state.error.message);
         if (sequence > self->sequence) {
@@ -366,7 +196,7 @@ static td_status find(backup *self, td_context *context, int *good, tdi_error *e
                     self->folder, reason.message);
 }
 
-/* The rate may be the one that the run began with, or the one it had come to. */
+/* Refuses a learning rate that is neither the one that the run began with nor the one that it had reached. */
 static td_status check_rate(backup *self, const json_t *facts, const td_model *model, tdi_error *error)
 {
     double begun = json_number_value(json_object_get(facts, "learning rate")), reached = begun;
@@ -389,87 +219,6 @@ static td_status refuse_seed(const backup *self, uint64_t before, uint64_t after
     return tdi_facts_refuse(self->folder, "seed", then, now, error);
 }
 
-static td_status restore_sums(td_state *state, td_training *training, int64_t batch, tdi_error *error)
-{
-    tdi_runtime *runtime;
-    tdi_state_enter(state, "run", NULL);
-    td_shape shape = tdi_state_shape(state, "sums");
-    bool there = shape.rank == 3 && shape.dim[0] <= INT32_MAX && shape.dim[1] <= INT32_MAX;
-    int64_t parts = there ? shape.dim[0] : 0, count = there ? shape.dim[1] : 0;
-    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
-    if (!sums)
-        return tdi_no_memory(error);
-    tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
-    td_status status = outcome_of(state, error);
-    if (status == TD_OK)
-        status = tdi_runtime_for(training->model, TDI_TRAIN, batch, &runtime, error);
-    if (status == TD_OK)
-        status = tdi_runtime_put_sums(runtime, TDI_TRAIN, (int)parts, (int)count, sums, error);
-    free(sums);
-    return status;
-}
-
-/* Plans are made anew, so that they take the kernels that the backup's took, with a cache or without. */
-static td_status restore_tuning_cache(const td_state *state, td_model *model, tdi_error *error)
-{
-    tdi_model_drop_runtimes(model);
-    model->compiled.by_rules = !state->tuned;
-    return state->tuned ? tdi_tuning_cache_restore(model->context, state->tuned, error) : TD_OK;
-}
-
-/* The run before may have followed a configuration that other steps, before it, had chosen. */
-static td_status restore_configuration(td_state *state, td_model *model, int64_t batch, tdi_error *error)
-{
-    int parts = 0;
-    bool float32 = false;
-    if (!tdi_state_enter(state, "way", NULL))
-        return TD_OK;
-    tdi_state_int(state, "parts", &parts);
-    tdi_state_flag(state, "float32", &float32);
-    TDI_TRY(outcome_of(state, error));
-    return tdi_runtime_resume(model, parts, float32, batch, error);
-}
-
-static td_status check_moment(const moment *m, const tdi_run *run, tdi_error *error)
-{
-    if (m->sequence < 0 || m->epoch < 0 || m->steps < 0 || m->steps > run->steps || m->batches < m->steps)
-        return tdi_fail(error, TD_BAD_FILE, "it is at epoch %d, step %lld of %lld, which cannot be", m->epoch,
-                        (long long)m->steps, (long long)run->steps);
-    return TD_OK;
-}
-
-td_status tdi_backup_restore(td_state *state, td_training *training, const tdi_run *run, tdi_error *error)
-{
-    moment m = {0};
-    td_epoch last = {0};
-    visit_moment(state, &m);
-    if (m.has_last)
-        visit_last(state, &last);
-    state->looking = true;
-    visit_model(state, training->model);
-    state->looking = false;
-    TDI_TRY(outcome_of(state, error));
-    TDI_TRY(check_moment(&m, run, error));
-    TDI_TRY(restore_tuning_cache(state, training->model, error));
-    visit_model(state, training->model);
-    TDI_TRY(restore_configuration(state, training->model, run->batch, error));
-    if (m.steps)
-        TDI_TRY(restore_sums(state, training, run->batch, error));
-    training->seed = (uint64_t)m.seed;
-    training->epoch = m.epoch;
-    training->steps = m.steps;
-    training->batches = m.batches;
-    training->seconds = m.seconds;
-    training->seconds_waiting = m.seconds_waiting;
-    training->begun = m.begun;
-    training->stop = m.stop;
-    training->rate_changes |= m.rate_changes;
-    training->last = last;
-    training->has_last = m.has_last;
-    training->resumed = true;
-    return outcome_of(state, error);
-}
-
 static td_status resume(backup *self, td_training *training, const tdi_run *run, tdi_error *error)
 {
     char line[512];
@@ -477,7 +226,7 @@ static td_status resume(backup *self, td_training *training, const tdi_run *run,
     const json_t *facts = json_object_get(self->found.root, "facts");
     TDI_TRY(tdi_facts_compare(facts, self->facts, self->folder, error));
     TDI_TRY(check_rate(self, facts, training->model, error));
-    td_status status = tdi_backup_restore(&self->found, training, run, error);
+    td_status status = tdi_run_restore(&self->found, training, run, error);
     if (status != TD_OK)
         tdi_error_prefix(error, "BackupAndRestore: the backup in \"%.200s\"", self->folder);
     else if (seed && seed != training->seed)
@@ -525,16 +274,16 @@ static td_status give_back(backup *self, td_training *training)
 {
     td_state *found = &self->found;
     found->training = training;
-    tdi_backup_visit_callbacks(found, training);
-    td_status status = outcome_of(found, &training->error);
+    tdi_run_visit_callbacks(found, training);
+    td_status status = tdi_state_outcome(found, &training->error);
     if (status != TD_OK)
         tdi_error_prefix(&training->error, "BackupAndRestore: the backup in \"%.200s\"", self->folder);
     tdi_state_release(found);
     return status;
 }
 
-/* The last to begin: the others have forgotten what was, and are told. Nothing is done before there is a backup: what a
- * run killed early had written to its logs would stay in them. */
+/* Called behind the train_begin of all other callbacks, which has cleared what they remember. A new run saves before
+ * its first step: were it killed earlier, what it had written to logs would stay in them. */
 static td_status backup_train_begin(void *user, td_training *training)
 {
     backup *self = user;

@@ -1,4 +1,4 @@
-/* run_identity.h - which run it is: what a backup must agree with to be resumed. */
+/* run_identity.h - what a backup must agree with to be resumed. */
 #ifndef TDI_TRAIN_BACKUP_RUN_IDENTITY_H
 #define TDI_TRAIN_BACKUP_RUN_IDENTITY_H
 
@@ -13,20 +13,20 @@ typedef struct tdi_run {
     int64_t validation_steps;       /* 0: all */
     bool shuffle;
     int64_t shuffle_buffer;  /* 0: none */
-    int64_t base_batch_size; /* what is done to the learning rate, as td_fit_args has it */
+    int64_t base_batch_size; /* this and the next two change the learning rate, as in td_fit_args */
     int warmup_epochs;
     bool momentum_correction;
 } tdi_run;
 
-/* An object of sentences by what they are about: "batch size": "64"; of the model's configuration as its file has it,
- * as "model", "optimizer", "loss", ... What may change between two parts of a run is not in it. Data are known by their
- * shapes and types, by their source's fingerprint and by a checksum of TDI_FACTS_SAMPLES samples spread over them,
- * augmented as they would be, which are read for it. */
+/* *facts: an object of texts by their subjects ("batch size": "64"), with the model's configuration as its file has it
+ * under "model", "optimizer", "loss", ... What a resumed run may change is left out. Data are identified by shapes and
+ * types, by their source's fingerprint, and by a checksum of TDI_FACTS_SAMPLES samples spread over them, which are
+ * read, and augmented, for it. */
 enum { TDI_FACTS_SAMPLES = 64 };
 td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **facts, tdi_error *error);
 
-/* TD_INVALID_ARGUMENT with the first that differs: what it is about, what it was, and what it is now; `where` is what
- * they were read from. */
+/* TD_INVALID_ARGUMENT with the first fact that differs: its subject, what it was, and what it is now; `where` is the
+ * backup's folder. */
 enum { TDI_FACTS_TEXT = 200 };
 td_status tdi_facts_refuse(const char *where, const char *about, const char *before, const char *after,
                            tdi_error *error);

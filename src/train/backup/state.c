@@ -23,6 +23,11 @@ static void fail(td_state *state, const char *name, const char *what)
              state->prefix.length ? "/" : "", name, what);
 }
 
+td_status tdi_state_outcome(const td_state *state, tdi_error *error)
+{
+    return state->error.status == TD_OK ? TD_OK : tdi_fail(error, state->error.status, "%s", state->error.message);
+}
+
 /* ---- parts ---- */
 
 void tdi_state_release(td_state *state)

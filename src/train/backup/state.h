@@ -31,45 +31,48 @@ typedef struct tdi_state_array {
 /* Zero-initialise. */
 struct td_state {
     bool restoring;
-    bool looking; /* restoring: is everything there? Nothing is changed yet */
+    bool looking; /* restoring: only checks that everything is there, and changes nothing */
     json_t *root;
-    json_t *part;     /* borrowed: what the numbers belong to */
+    json_t *part;     /* of `root`, borrowed: where numbers are visited now */
     json_t *tuned;    /* restoring; NULL: none */
     char *tuned_text; /* saving; malloc'd; NULL: none */
     tdi_vec(tdi_state_array) arrays;
-    int used; /* saving: of arrays; those behind are kept for their memory */
+    int used; /* saving: arrays in use; those behind are kept for their memory */
     tdi_text prefix, name;
     tdi_error error;       /* the first failure */
-    td_training *training; /* restoring: who is told of logs that cannot be cut back */
+    td_training *training; /* restoring: logs that cannot be cut back are reported here */
 };
 
 void tdi_state_release(td_state *state);
+/* The first failure of a visit, as a status. */
+td_status tdi_state_outcome(const td_state *state, tdi_error *error);
 
-/* Empties it, to be saved into. The memory of its arrays is used again. */
+/* Empties the state, to be saved into. The memory of its arrays is used again. */
 void tdi_state_begin(td_state *state);
-/* What follows belongs to this part, or with a name to one of its members: "callbacks", "EarlyStopping". False when
- * what is restored has no such part. */
+/* From here on visits belong to this part, or with a name to one of its members: "callbacks", "EarlyStopping". False
+ * when what is restored has no such part. */
 bool tdi_state_enter(td_state *state, const char *part, const char *name);
 
 void tdi_state_int(td_state *state, const char *name, int *value);
-/* malloc'd; what was there is freed. */
+/* *text is malloc'd; restoring frees what was there. */
 void tdi_state_text(td_state *state, const char *name, char **text);
 void tdi_state_flag(td_state *state, const char *name, bool *value);
-/* Its shape and type must be these. */
+/* Visits an array, which must have this type and shape. */
 void tdi_state_array_of(td_state *state, const char *name, td_dtype dtype, const td_shape *shape, void *values);
 /* The extents of an array that is restored; rank -1: there is none. */
 td_shape tdi_state_shape(td_state *state, const char *name);
-/* Values in the layout of a model's, by the names of its variables; `trained`: of the trained ones alone. */
+/* Visits values that have the layout of a model's, an array for each variable; `trained`: the trained ones alone. */
 void tdi_state_variables(td_state *state, const char *name, const td_model *model, bool trained, float *values);
 
-/* Writes it as a file, atomically (atomic.h). */
+/* Writes the state as a file, atomically (atomic.h). */
 td_status tdi_state_write(const td_state *state, const char *path, tdi_error *error);
-/* Reads a file whole: all its checksums have been compared. TD_NOT_FOUND, TD_BAD_FILE, TD_UNSUPPORTED for another
- * version. `state` is released on failure. */
+/* Reads a whole file and compares all its checksums. TD_NOT_FOUND; TD_BAD_FILE; TD_UNSUPPORTED for another version.
+ * `state` is released on failure. */
 td_status tdi_state_read(td_state *state, const char *path, tdi_error *error);
 
-/* TD_OK where there is no file, or one that tdi_state_write wrote, whole or damaged: by how it begins, or by what it
- * lists at its end; an empty file is torn. Else TD_INVALID_ARGUMENT; TD_IO for one that cannot be read. */
+/* May a backup take the place of the file at `path`? TD_OK when there is none, or one that tdi_state_write wrote, whole
+ * or damaged, which its first bytes or the directory at its end tell; an empty file counts as damaged. Otherwise
+ * TD_INVALID_ARGUMENT, or TD_IO for a file that cannot be read. */
 td_status tdi_state_may_replace(const char *path, tdi_error *error);
 
 #endif

@@ -7,7 +7,7 @@
 
 typedef struct tdi_monitor {
     char name[TD_MAX_LOG_NAME];
-    bool automatic;   /* whether more is better follows from what the model's metric of that name is */
+    bool automatic;   /* `rising` follows from the kind of the model's metric of that name */
     bool rising;      /* more is better */
     double min_delta; /* not below 0 */
     bool has_best;
@@ -16,14 +16,14 @@ typedef struct tdi_monitor {
 
 /* `name` NULL: "val_loss". */
 void tdi_monitor_init(tdi_monitor *monitor, const char *name, td_monitor_mode mode, double min_delta);
-/* Warns before the first step when there will be no such log, after a step or at an epoch's end. */
+/* Warns, before the first step, when there will be no such log: at an epoch's end, or else after a step. */
 void tdi_monitor_check(const tdi_monitor *monitor, const char *who, const td_training *training, bool epoch, bool open);
-/* The log's value; NULL when the epoch gave none, after saying so through `training` in `who`'s name. */
+/* The log's value; NULL, after a warning in `who`'s name, when the epoch gave none. */
 const double *tdi_monitor_value(tdi_monitor *monitor, const char *who, td_training *training, const td_logs *logs);
 bool tdi_monitor_improves(const tdi_monitor *monitor, double value, double reference);
-/* Whether `value` is the best so far, or the first; then it is kept. */
+/* Returns whether `value` is the best so far, or the first, and keeps it if so. */
 bool tdi_monitor_keep(tdi_monitor *monitor, double value);
-/* What it remembers. */
+/* Visits what the monitor remembers. */
 void tdi_monitor_state(tdi_monitor *monitor, td_state *state);
 
 #endif

@@ -9,7 +9,7 @@
  * of Python's for such a number. */
 td_status tdi_path_fill(const char *pattern, int epoch, int64_t batch, const td_logs *logs, char *path, size_t size,
                         tdi_error *error);
-/* The same before there are numbers: the first save's `names`, and others too where they are `open`. */
+/* Checks a pattern before there are numbers, by the `names` of the first save's logs; `open`: other names may come. */
 td_status tdi_path_check(const char *pattern, bool batch, const td_logs *names, bool open, tdi_error *error);
 
 #endif

@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "model/program.h"
 #include "ops/ops.h"
+#include "train/batch_feed.h"
 #include "train/callbacks/tensorboard.h"
-#include "train/feed.h"
 
 enum { MOST_IMAGES = 3, TAG = 256 }; /* as many as tf.summary.image keeps */
 

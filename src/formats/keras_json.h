@@ -1,10 +1,10 @@
-/* keras_objects.h - what the files that read and write .keras files share.
+/* keras_json.h - a .keras file's members, and Keras's JSON: from and to it, shared by the files of this folder.
  *
  * A .keras file is a zip archive of config.json (the architecture and how it was compiled),
- * model.weights.h5 (weights and the optimizer's state) and metadata.json. Keras describes each object as
+ * model.architecture->weights.h5 (weights and the optimizer's state) and metadata.json. Keras describes each object as
  * {"module", "class_name", "config", "registered_name"}. */
-#ifndef TDI_FORMATS_KERAS_OBJECTS_H
-#define TDI_FORMATS_KERAS_OBJECTS_H
+#ifndef TDI_FORMATS_KERAS_JSON_H
+#define TDI_FORMATS_KERAS_JSON_H
 
 #include <jansson.h>
 
@@ -84,7 +84,7 @@ td_status tdi_keras_read_schedule(tdi_arena *arena, const json_t *value, td_sche
 /* NULL when memory is out. */
 json_t *tdi_keras_write_schedule(const td_schedule *schedule);
 
-/* ---- keras_weights.c: model.weights.h5 ---- */
+/* ---- keras_weights.c: model.architecture->weights.h5 ---- */
 
 td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error *error);
 /* The file, ended, of *size bytes; the caller closes it, before a weight changes. */

@@ -1,91 +1,56 @@
-/* feed.c - from sources and arrays to batches. */
-#include "train/feed.h"
+/* call_checks.c - the checks and reports of public functions. */
+#include "train/call_checks.h"
 
-#include <string.h>
-
-/* ---- sources ---- */
-
-static int column_of(const tdi_source_feed *feed, int slot)
+td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, tdi_error *error)
 {
-    return slot < feed->n_inputs ? slot : feed->source->n_x + slot - feed->n_inputs;
-}
-
-static td_status source_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
-                             tdi_error *error)
-{
-    const tdi_source_feed *feed = context;
-    tdi_source *source = feed->source;
-    int64_t place = step * feed->batch + first;
-    const int64_t *rows = feed->order ? feed->order + place : &place;
-    int column = column_of(feed, slot);
-    if (!source->columns[column].values || as != TD_FLOAT32 || !feed->convert_bytes)
-        return source->gather(source, column, rows, count, to, as, error);
-    tdi_gather_floats(&source->columns[column], rows, count, to, feed->convert_bytes);
+    if (!data)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: no data was given", what);
+    if (!data->source)
+        return tdi_fail(error, data->error.status, "%s: %s", what, data->error.message);
+    *source = data->source;
     return TD_OK;
 }
 
-static const void *source_in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)
+td_status tdi_report(td_model *model, const td_location *at, td_status status, const tdi_error *error)
 {
-    const tdi_source_feed *feed = context;
-    const tdi_column *column = &feed->source->columns[column_of(feed, slot)];
-    if (!feed->in_order || !column->values || column->dtype != as || column->scale != 1)
-        return NULL;
-    int64_t row_bytes = tdi_sample_elements(&column->shape) * (int64_t)td_dtype_size(as);
-    return (const char *)column->values + (step * feed->batch + first) * row_bytes;
+    if (!model || status == TD_OK || status == TD_STOPPED)
+        return status;
+    if (at && at->file)
+        return tdi_fail(&model->context->error, status, "%s:%d: %s", at->file, at->line, error->message);
+    return tdi_fail(&model->context->error, status, "%s", error->message);
 }
 
-static int64_t source_sample(void *context, int64_t step, int64_t row, const char **name)
+td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *error)
 {
-    const tdi_source_feed *feed = context;
-    int64_t place = step * feed->batch + row, sample = feed->order ? feed->order[place] : place;
-    *name = tdi_source_origin(feed->source, &sample)->name;
-    return sample;
-}
-
-tdi_feed tdi_feed_source(tdi_source_feed *feed)
-{
-    return (tdi_feed){.context = feed, .rows = source_rows, .in_place = source_in_place, .sample = source_sample};
-}
-
-/* ---- arrays ---- */
-
-static td_status to_classes(const float *from, int64_t count, int32_t *to, int64_t first, tdi_error *error)
-{
-    for (int64_t i = 0; i < count; i++) {
-        if (!(from[i] > -2147483648.0f && from[i] < 2147483648.0f) || (float)(int32_t)from[i] != from[i])
-            return tdi_fail(error, TD_INVALID_ARGUMENT, "row %lld: %g is not a class number or an index",
-                            (long long)(first + i), (double)from[i]);
-        to[i] = (int32_t)from[i];
-    }
+    if (!model->compiled.is_set)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no loss; compile it first",
+                        model->architecture->name);
+    if (to_train && model->state->optimizer.kind == TD_OPTIMIZER_NONE)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no optimizer; compile it with one",
+                        model->architecture->name);
     return TD_OK;
 }
 
-static td_status array_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
-                            tdi_error *error)
+#define MOST_ROWS INT64_C(0x7fffffff) /* of a batch: offsets of its elements can be reckoned */
+
+td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error)
 {
-    (void)step;
-    const tdi_array_feed *feed = context;
-    int64_t per_row = feed->per_row[slot];
-    const float *from = feed->slots[slot] + first * per_row;
-    if (as == TD_INT32)
-        return to_classes(from, count * per_row, to, first, error);
-    memcpy(to, from, (size_t)(count * per_row) * sizeof *from);
-    return TD_OK;
+    if (guard)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: an argument too many; give options by name", function);
+    if (batch_size < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected", (long long)batch_size);
+    return tdi_check_rows("batch_size", batch_size, error);
 }
 
-static const void *array_in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)
+td_status tdi_check_rows(const char *what, int64_t rows, tdi_error *error)
 {
-    (void)step;
-    const tdi_array_feed *feed = context;
-    return as == TD_FLOAT32 ? feed->slots[slot] + first * feed->per_row[slot] : NULL;
+    if (rows <= MOST_ROWS)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: %lld; at most %lld was expected", what, (long long)rows,
+                    (long long)MOST_ROWS);
 }
 
-tdi_feed tdi_feed_arrays(tdi_array_feed *feed)
-{
-    return (tdi_feed){.context = feed, .rows = array_rows, .in_place = array_in_place};
-}
-
-/* ---- checks ---- */
+/* ---- data ---- */
 
 static td_shape squeezed(const td_shape *shape)
 {

@@ -1,15 +1,15 @@
-/* feed.h - batches for the runtime: from a source in an epoch's order, or from a caller's arrays. */
-#ifndef TDI_TRAIN_FEED_H
-#define TDI_TRAIN_FEED_H
+/* batch_feed.h - batches for the runtime: from a source in an epoch's order, or from a caller's arrays. */
+#ifndef TDI_TRAIN_BATCH_FEED_H
+#define TDI_TRAIN_BATCH_FEED_H
 
 #include "data/source.h"
 #include "runtime/runtime.h"
 
 typedef struct tdi_source_feed {
     tdi_source *source;
-    const int64_t *order; /* [samples]; NULL: in order, gathered row by row */
+    const int64_t *order; /* [samples]; NULL: the samples in order, gathered row by row */
     int64_t batch;
-    int n_inputs;  /* of the model: slots behind them are targets */
+    int n_inputs;  /* of the model; slots from here on are targets */
     bool in_order; /* order[i] is i */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale); /* the device's, or NULL */
 } tdi_source_feed;
@@ -22,9 +22,5 @@ typedef struct tdi_array_feed {
 } tdi_array_feed;
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed);
-
-/* Do the data's columns fit the model's inputs and, when `targets`, its losses? One sentence with both shapes if not.
- */
-td_status tdi_check_data(const td_model *model, const tdi_source *source, bool targets, tdi_error *error);
 
 #endif

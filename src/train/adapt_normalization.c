@@ -1,5 +1,6 @@
-/* adapt.c - means and variances in one pass over the samples, chunks merged as Chan, Golub and LeVeque do. */
-#include "train/adapt.h"
+/* adapt_normalization.c - means and variances in one walk over the samples, chunks merged as Chan, Golub and LeVeque
+ * do. */
+#include "train/adapt_normalization.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* ready_made.c - the models of td_new. */
+/* ready_made_models.c - the models of td_new. */
 #include <string.h>
 #include <tandem/model.h>
 

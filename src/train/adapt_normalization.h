@@ -1,6 +1,6 @@
-/* adapt.h - Normalization layers take the mean and the variance of the data. */
-#ifndef TDI_TRAIN_ADAPT_H
-#define TDI_TRAIN_ADAPT_H
+/* adapt_normalization.h - sets the means and variances of Normalization layers to the data's. */
+#ifndef TDI_TRAIN_ADAPT_NORMALIZATION_H
+#define TDI_TRAIN_ADAPT_NORMALIZATION_H
 
 #include "data/source.h"
 #include "model/model.h"
