@@ -40,6 +40,9 @@ const char *tdi_why_float32(const tdi_runtime *runtime);
 /* The trial that said how many threads share the ops of such steps; NULL: nothing was asked. */
 const tdi_tuned *tdi_tuned_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch);
 
+/* Prints a line per op: kernel, share, bytes, FLOPs; and which kernels declined, and why. */
+void tdi_explain_plan(const tdi_plan *plan, FILE *out);
+td_status tdi_explain_text(const tdi_explained *explained, FILE *out, tdi_error *error);
 td_status tdi_explain_json(const tdi_explained *explained, FILE *out, tdi_error *error);
 /* `explained` has been timed. */
 td_status tdi_explain_times(const tdi_explained *explained, FILE *out, tdi_error *error);

@@ -57,7 +57,7 @@ static json_t *steps_to_json(const tdi_plan *plan, const tdi_timing *timing)
     bool good = steps;
     for (int s = 0; good && s < tdi_plan_steps(plan); s++) {
         tdi_plan_op op;
-        if (tdi_plan_op_at(plan, s, &op))
+        if (tdi_plan_op_at(plan, s, &op) && !op.constant)
             good = json_array_append_new(steps, timing ? timed_to_json(&timing->ops[s]) : op_to_json(&op)) == 0;
     }
     if (good)

@@ -201,7 +201,8 @@ static td_status list_ops(tdi_timing *t, tdi_error *error)
     if (!t->ops)
         return tdi_no_memory(error);
     for (int s = 0; s < t->count; s++)
-        tdi_plan_op_at(t->plan, s, &t->ops[s].op);
+        if (!tdi_plan_op_at(t->plan, s, &t->ops[s].op) || t->ops[s].op.constant)
+            t->ops[s].op = (tdi_plan_op){0};
     t->threads = t->runtime->division.workers * tdi_plan_sharing(t->plan);
     t->in_use = tdi_state_bytes(t->runtime, t->synthetic.mode) +
                 (double)tdi_plan_activation_bytes(t->plan) * t->runtime->division.parts;

@@ -20,15 +20,12 @@
 
 enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */, SEVERAL_ROWS = 4 };
 static const double sure_flops = 20e6, sure_bytes = 1e6; /* of a core: a tenth of a millisecond */
-/* Of a core: some hundredths of a second; what a trial of such steps costs is felt. */
-static const double long_flops = 5e9;
-/* Activations to weights, in bytes, of a step that trains: below the first lanes that share the weights are sure to be
- * faster than rows of the batch for each core, above the second rows are. */
+static const double long_flops = 5e9;                    /* of a core: some hundredths of a second; a trial is felt */
+/* Activations to weights, in bytes, of a step that trains: below the first, threads that share the weights are sure to
+ * be faster than rows of the batch for each core; above the second, rows are. */
 static const double few_activations = 0.9, many_activations = 4;
-/* Of all lanes' time, what fewer lanes may take. What slows a core down now may soon be over, and while it lasts one
- * thread walks the lists of all lanes (thread_governor.c); a plan for fewer lanes would stay. (explain.c says the
- * number.) */
-static const double worth_fewer_lanes = 0.9;
+/* The share of all threads' time that fewer threads must stay below to be chosen (explain_text.c says the number). */
+static const double worth_fewer_threads = 0.9;
 
 static bool is_little(const tdi_runtime *runtime, double bytes)
 {
@@ -37,7 +34,7 @@ static bool is_little(const tdi_runtime *runtime, double bytes)
 
 /* Of a large model only steps are tried that do not train and read little of it, so that little is packed; and there
  * must be memory for the clone. */
-static bool may_be_asked(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+static bool may_be_tried(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
     int64_t floats = runtime->model->architecture->total;
     return floats <= LARGEST_MODEL ||
@@ -48,12 +45,12 @@ static bool may_be_asked(const tdi_runtime *runtime, tdi_mode mode, const tdi_pl
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 static bool is_short(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
-    return may_be_asked(runtime, mode, plan) && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
+    return may_be_tried(runtime, mode, plan) && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
 }
 
-/* ---- lanes ---- */
+/* ---- threads ---- */
 
-/* One lane, all, and between them halves of all: fewest first. */
+/* Lists one thread, all, and between them halves of all: fewest first. */
 static int list_sharing(const tdi_runtime *runtime, tdi_configuration *configurations, char names[][16],
                         tdi_tuned *question)
 {
@@ -71,7 +68,7 @@ static int list_sharing(const tdi_runtime *runtime, tdi_configuration *configura
     return count;
 }
 
-/* Batches up to the same power of two are asked about once. */
+/* Batches up to the same power of two have the same key. */
 static int64_t most_alike(int64_t rows)
 {
     int64_t most = 1;
@@ -86,7 +83,7 @@ void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const
     const tdi_division *d = &runtime->division;
     tdi_configuration configurations[TDI_MAX_CANDIDATES];
     char names[TDI_MAX_CANDIDATES][16], key[64];
-    tdi_tuned question = {.key = key, .worth_it = worth_fewer_lanes};
+    tdi_tuned question = {.key = key, .worth_it = worth_fewer_threads};
     *answer = NULL;
     *lanes = d->lanes;
     if (!runtime->chooser.cache || runtime->sharing || d->parts > 1 || d->lanes == 1 || !is_short(runtime, mode, plan))
@@ -101,7 +98,7 @@ void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const
 
 /* ---- precision and division ---- */
 
-/* Most of a long step are products that a matrix unit makes, by kernels that nothing is held against. */
+/* Are most of a long step products of a matrix unit, by kernels that no other was compared with? */
 static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     double flops = tdi_plan_flops(plan);
@@ -116,21 +113,21 @@ static bool has_room(const tdi_runtime *runtime, const tdi_plan *plan)
                                   (double)runtime->model->architecture->total * 4 * sizeof(float));
 }
 
-static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
+static bool precision_is_open(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     return runtime->chooser.cache && tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 &&
            !bfloat16_is_faster(runtime, plan) && has_room(runtime, plan);
 }
 
-/* Lanes that share the weights hand activations to each other; cores with rows of their own add up gradients of all
+/* Threads that share the weights hand activations to each other; cores with rows of their own add up gradients of all
  * weights. */
 static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->architecture->total * sizeof(float) + 1);
 }
 
-/* By lanes that share the weights, though they need not. */
-static bool trains_by_lanes(const tdi_runtime *runtime, tdi_mode mode)
+/* By threads that share the weights, though they need not. */
+static bool trains_by_threads(const tdi_runtime *runtime, tdi_mode mode)
 {
     return tdi_trains(mode) && runtime->division.lanes > 1;
 }
@@ -139,23 +136,24 @@ static bool trains_by_lanes(const tdi_runtime *runtime, tdi_mode mode)
 static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan)
 {
     double gradients = (double)runtime->model->architecture->total * sizeof(float) * runtime->division.lanes;
-    return trains_by_lanes(runtime, mode) && rows >= (int64_t)SEVERAL_ROWS * runtime->division.lanes &&
+    return trains_by_threads(runtime, mode) && rows >= (int64_t)SEVERAL_ROWS * runtime->division.lanes &&
            !is_short(runtime, mode, plan) && activations_to_weights(runtime, plan) > many_activations &&
            is_little(runtime, gradients);
 }
 
-/* Where workers would have no rows; of shorter steps meetings may cost as much as other cores bring. */
-static bool lanes_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+/* Of few rows, that threads had better share each: but for shorter steps, whose meetings may cost what other cores
+ * bring. */
+static bool threads_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
     bool asked = runtime->chooser.cache && has_room(runtime, plan) && tdi_plan_flops(plan) < long_flops;
     return tdi_trains(mode) && !is_short(runtime, mode, plan) && !asked;
 }
 
-static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, bool few, const tdi_plan *plan)
+static bool division_is_open(const tdi_runtime *runtime, tdi_mode mode, bool few, const tdi_plan *plan)
 {
     if (is_short(runtime, mode, plan) || (few && tdi_trains(mode)))
         return true;
-    return trains_by_lanes(runtime, mode) && runtime->model->architecture->total <= LARGEST_MODEL &&
+    return trains_by_threads(runtime, mode) && runtime->model->architecture->total <= LARGEST_MODEL &&
            tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&
            activations_to_weights(runtime, plan) > few_activations;
 }
@@ -176,10 +174,10 @@ void tdi_choose_configuration(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
     bool few = tdi_has_too_few(&runtime->division, rows);
     tdi_division divisions[2] = {runtime->division, few ? tdi_divide_few(&runtime->division, rows)
                                                         : tdi_divide_otherwise(&runtime->division)};
-    bool narrow = precision_in_doubt(runtime, plan);
+    bool narrow = precision_is_open(runtime, plan);
     bool possible = runtime->division.either && rows >= divisions[1].parts; /* every shard has a row */
-    bool sure = possible && (few ? lanes_are_sure(runtime, mode, plan) : rows_are_sure(runtime, mode, rows, plan));
-    bool both = possible && !sure && runtime->chooser.cache && division_in_doubt(runtime, mode, few, plan);
+    bool sure = possible && (few ? threads_are_sure(runtime, mode, plan) : rows_are_sure(runtime, mode, rows, plan));
+    bool both = possible && !sure && runtime->chooser.cache && division_is_open(runtime, mode, few, plan);
     tdi_configuration configurations[4];
     char names[4][48], key[64];
     tdi_tuned question = {.key = key, .lasting = narrow};
