@@ -8,7 +8,6 @@
 
 #include "base/context.h"
 #include "data/source.h"
-#include "data/source/arrays.h"
 #include "data/stage/image_resize.h"
 #include "files/folders.h"
 

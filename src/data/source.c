@@ -5,7 +5,7 @@
  * files. A stage has none of its own; the sources beneath it are visited. The stamp, of sizes and times, is cheap and
  * tells a cache that files have changed. */
 #define _POSIX_C_SOURCE 200809L
-#include "data/formats.h"
+#include "data/source.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * makes a source (src/data/source/); a stage is a source over another one that changes samples or selects rows
  * (src/data/stage/). To add a format:
  *
- *   1. src/data/source/<name>.c: a tdi_source_format, declared in formats.h and listed in source.c. Arrays that are
+ *   1. src/data/source/<name>.c: a tdi_source_format, declared below and listed in source.c. Arrays that are
  * read at once fill a tdi_table (array_table.h); samples that are read or decoded one by one derive from
  *      tdi_sample_reader (sample_reader.h). Headers are never believed: sizes are compared with the file before memory
  *      is allocated. Files that fit into memory are read whole, not mapped, because a mapped file that someone
@@ -150,6 +150,9 @@ typedef struct tdi_source_format {
     const char *when_large; /* how that sentence ends, after "allow it more": ", or ..." */
 } tdi_source_format;
 
+/* The formats; a new one is declared here and listed in source.c. */
+extern const tdi_source_format tdi_source_idx, tdi_source_npz, tdi_source_npy, tdi_source_tfrecord, tdi_source_images,
+    tdi_source_csv, tdi_source_hdf5, tdi_source_text;
 extern const tdi_source_format *const tdi_source_formats[]; /* ends with NULL */
 
 /* Opens by the first format that claims the path. TD_NOT_FOUND, listing the formats, when none does;
@@ -188,6 +191,9 @@ tdi_source *tdi_stage_below(const tdi_source *stage);
 
 /* The `release` of such a stage that owns nothing else. */
 void tdi_stage_release(tdi_source *stage);
+
+/* Makes a source of arrays in the user's memory, which are borrowed until it is released. */
+td_status tdi_source_arrays(const td_arrays_args *args, tdi_source **source, tdi_error *error);
 
 /* Makes a source over functions of the user. args->user is released even when this fails. */
 td_status tdi_source_generator(const td_generator_args *args, tdi_source **source, tdi_error *error);

@@ -27,12 +27,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_add = {
-    .class_name = "Add",
-    .base_name = "add",
-    .args_size = sizeof(td_add_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = -1,
+    TDI_LAYER("Add", add, 1, -1),
     .list_input = true,
     .infer = infer,
     .emit = emit,

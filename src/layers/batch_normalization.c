@@ -114,12 +114,7 @@ static bool statistics_per_replica(const tdi_layer *layer)
 }
 
 const tdi_layer_type tdi_layer_type_batch_normalization = {
-    .class_name = "BatchNormalization",
-    .base_name = "batch_normalization",
-    .args_size = sizeof(td_batch_normalization_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("BatchNormalization", batch_normalization, 1, 1),
     .statistics_per_replica = statistics_per_replica,
     .infer = infer,
     .build = build,

@@ -53,12 +53,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_concatenate = {
-    .class_name = "Concatenate",
-    .base_name = "concatenate",
-    .args_size = sizeof(td_concatenate_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = -1,
+    TDI_LAYER("Concatenate", concatenate, 1, -1),
     .list_input = true,
     .infer = infer,
     .emit = emit,

@@ -91,16 +91,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_conv2d = {
-    .class_name = "Conv2D",
-    .base_name = "conv2d",
-    .args_size = sizeof(td_conv2d_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
-    .convolves = true,
-    .infer = infer,
-    .build = build,
-    .emit = emit,
+    TDI_LAYER("Conv2D", conv2d, 1, 1), .convolves = true, .infer = infer, .build = build, .emit = emit,
 };
 
 td_tensor *td_conv2d_(const td_conv2d_args *args)

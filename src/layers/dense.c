@@ -55,12 +55,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_dense = {
-    .class_name = "Dense",
-    .base_name = "dense",
-    .args_size = sizeof(td_dense_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("Dense", dense, 1, 1),
     .infer = infer,
     .build = build,
     .emit = emit,

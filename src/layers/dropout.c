@@ -81,12 +81,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_dropout = {
-    .class_name = "Dropout",
-    .base_name = "dropout",
-    .args_size = sizeof(td_dropout_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("Dropout", dropout, 1, 1),
     .infer = infer,
     .emit = emit,
 };

@@ -58,16 +58,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_embedding = {
-    .class_name = "Embedding",
-    .base_name = "embedding",
-    .args_size = sizeof(td_embedding_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
-    .indices = indices,
-    .infer = infer,
-    .build = build,
-    .emit = emit,
+    TDI_LAYER("Embedding", embedding, 1, 1), .indices = indices, .infer = infer, .build = build, .emit = emit,
 };
 
 td_tensor *td_embedding_(const td_embedding_args *args)

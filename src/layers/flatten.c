@@ -27,12 +27,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_flatten = {
-    .class_name = "Flatten",
-    .base_name = "flatten",
-    .args_size = sizeof(td_flatten_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("Flatten", flatten, 1, 1),
     .infer = infer,
     .emit = emit,
 };

@@ -27,12 +27,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_global_average_pooling2d = {
-    .class_name = "GlobalAveragePooling2D",
-    .base_name = "global_average_pooling2d",
-    .args_size = sizeof(td_global_average_pooling2d_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("GlobalAveragePooling2D", global_average_pooling2d, 1, 1),
     .infer = infer,
     .emit = emit,
 };

@@ -8,6 +8,18 @@
 #define MAX_ELEMENTS ((int64_t)1 << 40) /* of a weight or a sample; a larger one is a mistake or a hostile file */
 #define MAX_STATE    ((int64_t)1 << 28) /* of a state, which a small file can ask for since no file has its values */
 
+#define LIST_LAYER(stem) &tdi_layer_type_##stem,
+const tdi_layer_type *const tdi_layer_types[] = {TDI_LAYERS(LIST_LAYER) NULL};
+#undef LIST_LAYER
+
+const tdi_layer_type *tdi_layer_type_find(const char *class_name)
+{
+    for (const tdi_layer_type *const *type = tdi_layer_types; *type; type++)
+        if (strcmp((*type)->class_name, class_name) == 0)
+            return *type;
+    return NULL;
+}
+
 static void layer_free(void *object)
 {
     tdi_layer *layer = object;

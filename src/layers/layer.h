@@ -69,6 +69,11 @@ typedef struct tdi_layer_type {
     void (*emit_all)(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in, tdi_node **out);
 } tdi_layer_type;
 
+/* The first members of a type whose names and args follow from the layer's name, and whose table is `fields`. */
+#define TDI_LAYER(its_class, stem, least_in, most_in)                                                                  \
+    .class_name = (its_class), .base_name = #stem, .args_size = sizeof(td_##stem##_args), .fields = fields,            \
+    .min_in = (least_in), .max_in = (most_in)
+
 /* The list of layers. X(dense) stands for the type tdi_layer_type_dense. */
 /* clang-format off */
 #define TDI_LAYERS(X)                                                                                                  \

@@ -222,12 +222,7 @@ static void emit_all(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi
 }
 
 const tdi_layer_type tdi_layer_type_lstm = {
-    .class_name = "LSTM",
-    .base_name = "lstm",
-    .args_size = sizeof(td_lstm_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = -1,
+    TDI_LAYER("LSTM", lstm, 1, -1),
     .argument = "sequences",
     .keyword = "initial_state",
     .cell = "cell",

@@ -51,12 +51,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_normalization = {
-    .class_name = "Normalization",
-    .base_name = "normalization",
-    .args_size = sizeof(td_normalization_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("Normalization", normalization, 1, 1),
     .infer = infer,
     .build = build,
     .emit = emit,

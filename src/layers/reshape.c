@@ -82,12 +82,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_reshape = {
-    .class_name = "Reshape",
-    .base_name = "reshape",
-    .args_size = sizeof(td_reshape_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("Reshape", reshape, 1, 1),
     .infer = infer,
     .emit = emit,
 };

@@ -28,12 +28,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_softmax = {
-    .class_name = "Softmax",
-    .base_name = "softmax",
-    .args_size = sizeof(td_softmax_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("Softmax", softmax, 1, 1),
     .infer = infer,
     .emit = emit,
 };

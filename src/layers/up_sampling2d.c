@@ -35,12 +35,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_up_sampling2d = {
-    .class_name = "UpSampling2D",
-    .base_name = "up_sampling2d",
-    .args_size = sizeof(td_up_sampling2d_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("UpSampling2D", up_sampling2d, 1, 1),
     .infer = infer,
     .emit = emit,
 };

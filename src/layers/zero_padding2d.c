@@ -37,12 +37,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
 }
 
 const tdi_layer_type tdi_layer_type_zero_padding2d = {
-    .class_name = "ZeroPadding2D",
-    .base_name = "zero_padding2d",
-    .args_size = sizeof(td_zero_padding2d_args),
-    .fields = fields,
-    .min_in = 1,
-    .max_in = 1,
+    TDI_LAYER("ZeroPadding2D", zero_padding2d, 1, 1),
     .infer = infer,
     .emit = emit,
 };

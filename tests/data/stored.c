@@ -49,7 +49,7 @@ static tdi_source *by_rows(const folder *in, float scale)
     array.samples = npy.shape.dim[0];
     array.shape = TD_SHAPE(npy.shape.dim[1]);
     assert_int_equal(tdi_table_add(table, false, "x", scale, &array, NULL), TD_OK);
-    return &table->items.source;
+    return &table->reader.source;
 }
 
 static const int64_t rows[] = {4, 5, 6, 0, 8, 7, 2, 3};

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "data/source/arrays.h"
+#include "data/source.h"
 #include "data/stage/cache_file.h"
 #include "files/tfrecord_file.h"
 #include "support/memory_file.h"

@@ -1,7 +1,7 @@
 /* fuzz_csv.c - any bytes as a CSV file: read or refused, and its samples gathered. */
 #define _GNU_SOURCE
 
-#include "data/formats.h"
+#include "data/source.h"
 #include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

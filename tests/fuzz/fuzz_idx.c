@@ -16,16 +16,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (tdi_table_create(path, &table, &error) != TD_OK)
         abort();
     if (tdi_idx_read(path, &array, &error) == TD_OK && tdi_table_add(table, false, "x", 1, &array, &error) == TD_OK &&
-        tdi_sample_elements(&table->items.source.columns[0].shape) < 1 << 16) {
-        float *x = malloc((size_t)tdi_sample_elements(&table->items.source.columns[0].shape) * sizeof *x);
+        tdi_sample_elements(&table->reader.source.columns[0].shape) < 1 << 16) {
+        float *x = malloc((size_t)tdi_sample_elements(&table->reader.source.columns[0].shape) * sizeof *x);
         int64_t last = array.samples - 1;
         if (x) {
-            table->items.source.gather(&table->items.source, 0, &last, 1, x, TD_FLOAT32, &error);
-            table->items.source.gather(&table->items.source, 0, &last, 1, x, TD_INT32, &error);
+            table->reader.source.gather(&table->reader.source, 0, &last, 1, x, TD_FLOAT32, &error);
+            table->reader.source.gather(&table->reader.source, 0, &last, 1, x, TD_INT32, &error);
         }
         free(x);
     }
-    table->items.source.release(&table->items.source);
+    table->reader.source.release(&table->reader.source);
     close(fd);
     return 0;
 }

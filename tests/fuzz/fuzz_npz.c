@@ -1,7 +1,7 @@
 /* fuzz_npz.c - any bytes as an .npz archive: read or refused, never a crash. */
 #define _GNU_SOURCE
 
-#include "data/formats.h"
+#include "data/source.h"
 #include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

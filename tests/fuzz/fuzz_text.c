@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "data/formats.h"
+#include "data/source.h"
 #include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "data/formats.h"
+#include "data/source.h"
 #include "files/tfrecord_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

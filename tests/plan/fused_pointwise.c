@@ -59,7 +59,7 @@ static void make(tdi_graph *graph, int lanes, made *result)
     lone_plan_free(&p);
 }
 
-static int chained(const made *result)
+static int count_fused(const made *result)
 {
     return occurrences(result->explained, "in one pass");
 }
@@ -73,13 +73,13 @@ static tdi_graph *graph_of(tdi_node *(*build)(tdi_graph *graph), const tdi_node 
     return graph;
 }
 
-static void check(tdi_graph *graph, int least_chained, const float *expected, double tolerance)
+static void check(tdi_graph *graph, int least_fused, const float *expected, double tolerance)
 {
     static made one, two;
     make(graph, 1, &one);
     make(graph, 2, &two);
-    assert_true(chained(&one) >= least_chained);
-    assert_true(chained(&two) >= least_chained);
+    assert_true(count_fused(&one) >= least_fused);
+    assert_true(count_fused(&two) >= least_fused);
     for (int i = 0; i < ELEMENTS; i++)
         assert_true(fabs((double)one.values[i] - (double)expected[i]) <= tolerance);
     assert_memory_equal(one.values, two.values, sizeof one.values);

@@ -1,4 +1,4 @@
-/* updates.c - what a gradient goes through from its sum over the parts to the update of its weight is run as one chain,
+/* updates.c - what a gradient goes through from its sum over the parts to the update of its weight is fused,
  * and gives what the references give one after the other. */
 #include <math.h>
 #include <setjmp.h>
@@ -165,7 +165,7 @@ static void compare(const float *seen, const float *expected)
             fail_msg("element %d is %.9g, not %.9g", i, (double)seen[i], (double)expected[i]);
 }
 
-static void an_update_is_one_chain(void **state)
+static void an_update_is_fused(void **state)
 {
     (void)state;
     static memory expected, one, two;
@@ -189,6 +189,6 @@ int main(void)
 {
     for (int i = 0; i < PARTS * ROWS * WIDTH; i++)
         x[i] = (float)sin(0.37 * i);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(an_update_is_one_chain)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(an_update_is_fused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

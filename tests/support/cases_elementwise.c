@@ -1,4 +1,4 @@
-/* cases_elementwise.c - fill, identity, cast, affine, unary, binary, bias_add, dropout. */
+/* cases_elementwise.c - cases of fill, identity, cast, affine, unary, binary, bias_add, dropout. */
 #include "support/op_case.h"
 
 #define ATTRS(type, ...) (&(const type){__VA_ARGS__})

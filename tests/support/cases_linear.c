@@ -1,4 +1,4 @@
-/* cases_linear.c - matmul, and the update that takes one in. */
+/* cases_linear.c - cases of matmul, and of the update that computes its gradient by one. */
 #include "support/op_case.h"
 
 #define ATTRS(type, ...) (&(const type){__VA_ARGS__})
@@ -19,7 +19,7 @@ static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_
         }                                                                                                              \
     }
 
-/* As the fuse pass leaves them: no gradient is taken of these (the rule is for what autodiff sees). */
+/* Nodes as the fuse pass leaves them. They have no gradient, since autodiff runs before that pass. */
 #define FUSED(name_, ta_, tb_, a_, b_, activation_)                                                                    \
     {                                                                                                                  \
         .op = &tdi_op_matmul, .name = "fused " name_,                                                                  \
@@ -30,7 +30,7 @@ static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_
         }                                                                                                              \
     }
 
-/* A product with the slope of an activation that it is the gradient of: b is transposed. */
+/* A product by a transposed b, multiplied by the slope of the activation whose gradient it is. */
 #define SLOPE(name_, a_, b_, out_, function_)                                                                          \
     {                                                                                                                  \
         .op = &tdi_op_matmul, .name = "times the slope of " name_,                                                     \

@@ -23,7 +23,7 @@ static tdi_node *build_dense_grad(tdi_graph *graph, tdi_node *const *leaf, const
     return tdi_softmax_cross_entropy_grad(graph, leaf[0], leaf[1], leaf[2]);
 }
 
-/* The gradient's op with the losses as an extra output. */
+/* The op of the gradient, which gives the losses as an extra output. */
 static tdi_node *build_with_losses(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_node *losses = tdi_extra_output(graph, &leaf[2]->shape);

@@ -59,7 +59,7 @@ static tdi_node *build_grad(tdi_graph *graph, tdi_node *const *leaf, const op_ca
     return tdi_lstm_grad(graph, build_reserve(graph, leaf, c), leaf[c->n_leaves - 1], &in, c->attrs);
 }
 
-/* z itself stands for what the steps' gradient would be. */
+/* z itself stands in for the gradient of the steps. */
 static tdi_node *build_recurrent(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_lstm_inputs in = inputs_of(leaf, c);
@@ -116,7 +116,7 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
     {                                                                                                                  \
         .shape = OP_DIMS(1, t, 4, u)                                                                                   \
     }
-/* Small: over many steps others would enlarge what rounding leaves. */
+/* The weights are small, because large ones would magnify rounding errors over many steps. */
 #define LONE_R(u)                                                                                                      \
     {                                                                                                                  \
         .shape = OP_DIMS(u, 4 * (u)), .fill = OP_SPREAD, .step = 0.05 / ((u) * (u))                                    \
@@ -135,7 +135,7 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .op = &tdi_op_##op_, .name = name_, .attrs = attrs_, .build = build_, .n_leaves = n_, .leaf = { __VA_ARGS__ }  \
     }
 
-/* One row of a panel of units, or of one for each of three lanes: panels have 64, 16 or 8. */
+/* One row of one panel of units, or of one panel for each of three threads. A panel has 64, 16 or 8 units. */
 #define PANELS(u)                                                                                                      \
     CASE(lstm, "one row of " #u " units, from x", build_from_x, USUAL(.gates = true), 4, LONE_X, LONE_R(u),            \
          W(WIDE_F, u), B(u))

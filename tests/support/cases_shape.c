@@ -1,4 +1,4 @@
-/* cases_shape.c - reduce, broadcast, reshape, concat, slice, pad, gather, scatter_add. */
+/* cases_shape.c - cases of reduce, broadcast, reshape, concat, slice, pad, gather, scatter_add. */
 #include "support/op_case.h"
 
 #define ATTRS(type, ...) (&(const type){__VA_ARGS__})

@@ -39,7 +39,7 @@ static tdi_node *build_batch_norm_without_gamma(tdi_graph *graph, tdi_node *cons
     return tdi_batch_norm(graph, leaf[0], statistics(graph, leaf[0], c), NULL, leaf[1], EPSILON);
 }
 
-/* Leaves x, gamma, beta, and what is added: as the fold pass makes it. */
+/* Leaves: x, gamma, beta, and a value to add, as the fold pass makes it. */
 static tdi_node *build_batch_norm_relu(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_node *in[] = {leaf[0], statistics(graph, leaf[0], c), leaf[1], leaf[2], c->n_leaves > 3 ? leaf[3] : NULL};
@@ -52,7 +52,7 @@ static bool rectified(const op_case *c)
     return c->attrs && ((const tdi_batch_norm_attrs *)c->attrs)->relu;
 }
 
-/* Leaves x, dy, gamma, beta; without statistics of its own. */
+/* Leaves: x, dy, gamma, beta. The node has no statistics of its own. */
 static tdi_node *grad_stats(tdi_graph *graph, tdi_node *const *leaf, tdi_node *stats, const op_case *c)
 {
     return tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], stats, c->n_leaves > 2 ? leaf[2] : NULL,
@@ -86,7 +86,7 @@ static tdi_node *build_inference(tdi_graph *graph, tdi_node *const *leaf, const 
     return tdi_batch_norm_inference(graph, leaf[0], leaf[1], leaf[2], gamma, beta, EPSILON);
 }
 
-/* Those, and what is added: as the fold pass makes it. */
+/* The same leaves and a value to add, as the fold pass makes it. */
 static tdi_node *build_inference_relu(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     return tdi_node_create(graph, &tdi_op_batch_norm_inference,
@@ -115,7 +115,7 @@ static tdi_node *build_all_gather(tdi_graph *graph, tdi_node *const *leaf, const
     return tdi_all_gather(graph, tdi_reduce(graph, TDI_SUM, leaf[0], 1u, false));
 }
 
-/* Leaves x, dy, weight: the weight's gradient, each part's in its own arena. */
+/* Leaves: x, dy, weight. Each shard's gradient of the weight stands in an arena of its own. */
 static tdi_node *build_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)c;
@@ -140,7 +140,7 @@ static tdi_node *build_left(tdi_graph *graph, tdi_node *const *leaf, const op_ca
     return left;
 }
 
-/* The same, and slots. */
+/* The same leaves, and slots. */
 static tdi_node *build_joint_update(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_node *in[OP_MAX_LEAVES] = {leaf[0], build_left(graph, leaf, c)};
@@ -224,7 +224,7 @@ static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 #define REPLICAS    .parts = 2, .rows = {5, 6}, .groups = 3
 /* 3 rows in eight: 0, 0, 1, 0, 0, 1, 0, 1. */
 #define FEW_ROWS    .parts = 2, .rows = {1, 2}, .groups = 4
-/* Parts' rows are those that a batch is cut into. */
+/* The shards have the rows that a batch is cut into. */
 #define LEAVE(name_, weight_, a_, b_, ...)                                                                             \
     {                                                                                                                  \
         .op = &tdi_op_leave_gradient, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, .transpose_a = true),            \

@@ -1,4 +1,4 @@
-/* cases_windows.c - conv2d and pooling. */
+/* cases_windows.c - cases of conv2d and pooling. */
 #include "support/op_case.h"
 
 #define ATTRS(type, ...) (&(const type){__VA_ARGS__})
@@ -39,9 +39,9 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
     return tdi_average_pool2d_grad(graph, leaf[0], c->attrs);
 }
 
-/* The padding last: it may bring `.sides` along. */
+/* The padding comes last because it may bring `.sides` along. */
 #define AROUND     TD_VALID, .sides = {2, 1, 0, 1}
-#define FAR_AROUND TD_VALID, .sides = {4, 0, 5, 1} /* than which the filter is smaller */
+#define FAR_AROUND TD_VALID, .sides = {4, 0, 5, 1} /* the filter is smaller than this padding */
 
 #define CONV_ATTRS(sh, sw, dh, dw, groups_, ...)                                                                       \
     .stride_h = sh, .stride_w = sw, .dilation_h = dh, .dilation_w = dw, .groups = groups_, .padding = __VA_ARGS__
@@ -108,7 +108,7 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
         }                                                                                                              \
     }
 
-/* Times the slope of an activation that gave x. */
+/* The result is multiplied by the slope of the activation that gave x. */
 #define MAX_SLOPE(name_, activation_, x_, y_, ph, pw, sh, sw, padding_)                                                \
     {                                                                                                                  \
         .op = &tdi_op_max_pool2d_grad, .name = "times the slope, " name_,                                              \
@@ -128,7 +128,7 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
         }                                                                                                              \
     }
 
-/* Times the slope of an activation that gave x, or over it. */
+/* The result is multiplied by the slope of the activation that gave x, or written over x. */
 #define AVERAGE_SLOPE(name_, activation_, x_, y_, ph, pw, sh, sw, padding_)                                            \
     {                                                                                                                  \
         .op = &tdi_op_average_pool2d_grad, .name = "times the slope, " name_,                                          \

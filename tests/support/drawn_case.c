@@ -1,4 +1,4 @@
-/* drawn_case.c - what all kinds of drawn cases share. */
+/* drawn_case.c - what all kinds of drawn cases share: drawing numbers, leaves and rows. */
 #include "support/drawn_case.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_FLOPS 1.6e7 /* of the reference, which takes as many nanoseconds or more */
+#define MOST_FLOPS 1.6e7 /* of one case; the reference takes at least a nanosecond for each */
 
 int64_t drawn_between(drawn_case *d, int64_t least, int64_t most)
 {
@@ -63,7 +63,7 @@ op_leaf *drawn_numbers(drawn_case *d, td_shape shape, int64_t limit)
 
 bool drawn_batch(drawn_case *d, int64_t rows, double flops_per_row)
 {
-    /* Small ones are as telling, and many of them are made in the time of a large one. */
+    /* Small cases find as much, and many of them run in the time of a large one. */
     double most = MOST_FLOPS / (double)drawn_extent(d, 64);
     if (flops_per_row > most)
         return false;

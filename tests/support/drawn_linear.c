@@ -3,7 +3,7 @@
 
 #define BATCH TDI_BATCH
 
-/* Of rows or columns, and of depth. */
+/* Extents of rows or columns, and of depth. */
 static int64_t extent(drawn_case *d)
 {
     if (drawn_often(d, 25))
@@ -40,7 +40,7 @@ static bool matmul(drawn_case *d)
     return drawn_batch(d, rows, 2.0 * (double)(depth * columns));
 }
 
-/* a' [rows, depth] by b: the depth is the batch. */
+/* The transpose of a [depth, rows] by b [depth, columns]; the depth is the batch. */
 static bool matmul_of_batch(drawn_case *d)
 {
     int64_t rows = extent(d), depth = drawn_extent(d, 150), columns = extent(d);
@@ -51,7 +51,7 @@ static bool matmul_of_batch(drawn_case *d)
     return drawn_batch(d, depth, 2.0 * (double)(rows * columns));
 }
 
-/* Weights alone, each transposed or not. */
+/* Products of two weights, each transposed or not. */
 static bool matmul_of_weights(drawn_case *d)
 {
     int64_t rows = drawn_extent(d, 100), depth = extent(d), columns = drawn_extent(d, 200);
@@ -67,7 +67,7 @@ static bool matmul_of_weights(drawn_case *d)
 
 /* ---- updates ---- */
 
-/* How many slots it has. */
+/* The number of slots of the optimizer. */
 static int draw_optimizer(drawn_case *d, tdi_matmul_update_attrs *attrs)
 {
     tdi_optimizer_attrs *o = &attrs->optimizer;
@@ -141,7 +141,7 @@ static bool joint_update(drawn_case *d)
     if (!draw_factors(d, a->positions))
         return false;
     add_slots(d, slots);
-    /* Parts' rows as the plan cuts a batch. */
+    /* The shards have the rows that a plan cuts a batch into. */
     int64_t rows = d->c.rows[0];
     d->c.parts = a->parts;
     for (int p = 0; p < a->parts; p++)
@@ -151,7 +151,7 @@ static bool joint_update(drawn_case *d)
 
 /* ---- LSTMs ---- */
 
-/* Weights of many units or steps are small: others would enlarge what rounding leaves. */
+/* Weights are small where there are many units or steps, because large ones would magnify rounding errors. */
 static void add_recurrent(drawn_case *d, int64_t units, int64_t steps)
 {
     op_leaf *leaf = drawn_leaf(d, (td_shape)OP_DIMS(units, 4 * units));

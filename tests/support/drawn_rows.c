@@ -4,10 +4,10 @@
 
 #define BATCH TDI_BATCH
 
-/* What an element costs, in the products of a bound that is for those. */
+/* The cost of an element, in multiplications, which the bound counts. */
 enum { ELEMENT = 100 };
 
-/* [B, n], [B, positions, n] or [B, h, w, n]; false: too large. */
+/* Draws [batch, n], [batch, positions, n] or [batch, height, width, n]; false: it is too large. */
 static bool draw_rows(drawn_case *d, int64_t last, td_shape *shape)
 {
     *shape = (td_shape)OP_DIMS(BATCH, last);
@@ -141,7 +141,7 @@ static bool batch_mean(drawn_case *d)
 
 /* ---- batch normalization ---- */
 
-/* Of rows enough that no variance is next to nothing. */
+/* There are enough rows that no variance is close to zero. */
 static bool draw_normalized(drawn_case *d, td_shape *shape)
 {
     bool fits = draw_rows(d, drawn_channels(d), shape);
@@ -165,7 +165,8 @@ static bool batch_norm_stats(drawn_case *d)
     return true;
 }
 
-/* Built with a relu, or as the case of the other name; returns which. Adds x. */
+/* Adds the leaf x, and builds the node with a relu or as the case of the other name; returns whether it has the relu.
+ */
 static bool draw_relu(drawn_case *d, td_shape shape, const char *otherwise)
 {
     bool relu = drawn_often(d, 50);
@@ -224,7 +225,7 @@ static bool batch_norm_inference(drawn_case *d)
 
 /* ---- gathering ---- */
 
-/* Indices [B] or [B, positions] into a table of rows of one or two axes. */
+/* Indices [batch] or [batch, positions] into a table whose rows have one or two axes. */
 static bool draw_indices(drawn_case *d, td_shape *indices, td_shape *table)
 {
     int64_t items = drawn_extent(d, 60), positions = drawn_extent(d, 12), middle = drawn_extent(d, 4);

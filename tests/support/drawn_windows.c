@@ -8,7 +8,7 @@ static td_padding padding(drawn_case *d)
     return drawn_often(d, 50) ? TD_SAME : TD_VALID;
 }
 
-/* None, mostly. */
+/* Mostly there is none. */
 static td_sides sides(drawn_case *d, int most)
 {
     td_sides around = {0};
@@ -56,8 +56,8 @@ static td_shape draw_filter(drawn_case *d, int64_t channels, int64_t filters)
     return (td_shape)OP_DIMS(h, w, channels, filters);
 }
 
-/* What it makes; false: nothing. */
-static bool settle(drawn_case *d, convolution *conv, int64_t rows)
+/* Computes the shape of the result; false: there is none. */
+static bool resolve_result(drawn_case *d, convolution *conv, int64_t rows)
 {
     tdi_conv2d_attrs *a = &d->attrs.conv2d;
     int64_t h = tdi_conv2d_window_h(a, &conv->x, &conv->filter).out;
@@ -84,10 +84,10 @@ static bool draw_any(drawn_case *d, convolution *conv)
     filters = (filters + a->groups - 1) / a->groups * a->groups;
     conv->x = images(d, channels * a->groups);
     conv->filter = draw_filter(d, channels, filters);
-    return settle(d, conv, drawn_between(d, 1, 40));
+    return resolve_result(d, conv, drawn_between(d, 1, 40));
 }
 
-/* Of a square filter, many channels and no strides, which kernels by Winograd's method and by direct sums like. */
+/* A square filter, many channels and no strides, for kernels by Winograd's method and by direct sums. */
 static bool draw_usual(drawn_case *d, convolution *conv)
 {
     d->attrs.conv2d = (tdi_conv2d_attrs){.stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1};
@@ -99,10 +99,10 @@ static bool draw_usual(drawn_case *d, convolution *conv)
     filters -= drawn_often(d, 15) ? drawn_between(d, 1, 15) : 0;
     conv->x = images(d, channels);
     conv->filter = (td_shape)OP_DIMS(side, side, channels, filters);
-    return settle(d, conv, drawn_between(d, 1, 40));
+    return resolve_result(d, conv, drawn_between(d, 1, 40));
 }
 
-/* 3x3 filters over few tiles of 4x4 pixels: each count of them ends blocks of rows in another way. */
+/* 3x3 filters over few tiles of 4x4 pixels. Every number of tiles ends blocks of rows in another way. */
 static bool draw_few(drawn_case *d, convolution *conv)
 {
     d->attrs.conv2d = (tdi_conv2d_attrs){.stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1};
@@ -113,7 +113,7 @@ static bool draw_few(drawn_case *d, convolution *conv)
     int64_t tiles = ((h + 3) / 4) * ((w + 3) / 4);
     conv->x = (td_shape)OP_DIMS(BATCH, h, w, channels);
     conv->filter = (td_shape)OP_DIMS(3, 3, channels, filters);
-    return settle(d, conv, drawn_between(d, 1, tiles < 40 ? 40 / tiles : 1));
+    return resolve_result(d, conv, drawn_between(d, 1, tiles < 40 ? 40 / tiles : 1));
 }
 
 static void blank_borders(drawn_case *d, op_leaf *leaf)
@@ -210,7 +210,7 @@ static bool few_grad_filter(drawn_case *d)
 
 /* ---- pooling ---- */
 
-/* x, and y in its place; false: there is none. */
+/* Draws the attributes and the shapes of x and of the result y; false: there is no result. */
 static bool draw_pool(drawn_case *d, td_shape *x, td_shape *y, bool around)
 {
     tdi_pool2d_attrs *a = &d->attrs.pool2d;
@@ -221,7 +221,7 @@ static bool draw_pool(drawn_case *d, td_shape *x, td_shape *y, bool around)
     a->stride_w = beside ? a->pool_w : (int)drawn_between(d, 1, 4);
     a->padding = padding(d);
     *x = images(d, drawn_channels(d));
-    /* Every window has a cell of x. */
+    /* Every window covers at least one pixel of x. */
     int least = a->pool_h < a->pool_w ? a->pool_h : a->pool_w;
     if (around && a->padding == TD_VALID)
         a->sides = sides(d, least - 1);

@@ -1,4 +1,4 @@
-/* lone_plan.c - making, running and freeing it. */
+/* lone_plan.c - makes, runs and frees plans without a model. */
 #include "support/lone_plan.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* op_case.c - making a case ready to run. */
+/* op_case.c - makes a case ready to run. */
 #include "support/op_case.h"
 
 #include <math.h>

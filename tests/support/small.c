@@ -114,7 +114,7 @@ typedef struct stopper {
 
 static void *stop_soon(void *user)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* into the epoch's steps, most likely */
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* by then the epoch's steps have most likely begun */
     td_request_stop(((stopper *)user)->context);
     return NULL;
 }

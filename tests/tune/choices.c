@@ -283,7 +283,7 @@ static void check_ways(td_tensor *(*network)(td_tensor *in))
         edit_file("way", i);
         outcome other = train_by(network, 0, 3);
         bool rows = (network == convolutions) == (i == 0);
-        assert_non_null(strstr(other.explained, rows ? " of 1 lane: " : " by 1 worker of "));
+        assert_non_null(strstr(other.explained, rows ? " of 1 thread: " : " by 1 worker of "));
         assert_true(relative_difference(other.weights, first.weights, first.count) < 1e-5);
         release(&other);
     }

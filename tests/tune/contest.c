@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/machine.h"
+#include "base/text.h"
 #include "tune/contest.h"
 
 enum { CANDIDATES = 3, ROUNDS = 2, MOST_RUNS = 16 };

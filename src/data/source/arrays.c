@@ -1,5 +1,5 @@
 /* arrays.c - arrays in the user's memory, read in place. */
-#include "data/source/arrays.h"
+#include "data/source.h"
 
 #include <inttypes.h>
 #include <math.h>

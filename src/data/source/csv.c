@@ -15,9 +15,9 @@
 
 #include "base/text.h"
 #include "data/file_list.h"
-#include "data/formats.h"
 #include "data/recipe.h"
 #include "data/sample_reader.h"
+#include "data/source.h"
 #include "data/source/csv_columns.h"
 #include "files/store.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/formats.h"
 #include "data/sample_reader.h"
+#include "data/source.h"
 #include "files/hdf5/hdf5_rows.h"
 
 typedef struct hdf5_source {

@@ -1,7 +1,7 @@
 /* idx.c - a folder of IDX files, the form of MNIST and Fashion-MNIST: train-images-idx3-ubyte and
  * train-labels-idx1-ubyte for training, t10k-... for testing, gzipped or not. train-images.idx3-ubyte is accepted as
  * well. */
-#include "data/formats.h"
+#include "data/source.h"
 
 #include <dirent.h>
 #include <stdio.h>

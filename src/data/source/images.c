@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/formats.h"
 #include "data/recipe.h"
 #include "data/sample_reader.h"
+#include "data/source.h"
 #include "data/source/image_files.h"
 #include "files/folders.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "data/formats.h"
+#include "data/source.h"
 #include "data/stored_array.h"
 
 static bool npy_claims(const char *path)

@@ -1,6 +1,6 @@
 /* npz.c - NumPy's .npz: the arrays x_train and y_train, or x_test and y_test, by role; else x and y; several inputs or
  * targets as x0, x1, ... and y0, y1, ... */
-#include "data/formats.h"
+#include "data/source.h"
 
 #include <stdio.h>
 #include <string.h>

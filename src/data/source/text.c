@@ -7,9 +7,9 @@
 
 #include "base/utf8.h"
 #include "data/file_list.h"
-#include "data/formats.h"
 #include "data/recipe.h"
 #include "data/sample_reader.h"
+#include "data/source.h"
 #include "files/store.h"
 
 typedef struct text_source {

@@ -13,9 +13,9 @@
 
 #include "base/vec.h"
 #include "data/file_list.h"
-#include "data/formats.h"
 #include "data/recipe.h"
 #include "data/sample_reader.h"
+#include "data/source.h"
 #include "data/source/image_files.h"
 
 #include "files/tfrecord_file.h"
