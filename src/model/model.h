@@ -42,7 +42,7 @@ struct td_model {
     bool fitting;  /* a td_fit of it is under way */
 
     tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
-    /* The same, of predictions and evaluations that go another way: in one part, in several. */
+    /* The same, for predictions and evaluations that are divided otherwise: into one shard, into several. */
     tdi_runtime *runtimes_apart[2];
     void (*free_runtime)(tdi_runtime *runtime);
 };
