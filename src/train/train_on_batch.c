@@ -1,9 +1,9 @@
-/* train_on_batch.c - one step at a time: for loops of the caller's own. */
+/* train_on_batch.c - single steps, for a training loop of the caller's own. */
 #include "train/batch_feed.h"
 #include "train/call_checks.h"
 #include "train/predict.h"
 
-/* What the callers gave: x of every input, y of every output; y NULL to predict. */
+/* The caller's arrays: x of every input, y of every output; y is NULL to predict. */
 typedef struct batch {
     int64_t rows;
     const float *const *x, *const *y;
@@ -63,7 +63,7 @@ static tdi_array_feed feed_of(const td_model *model, const batch *b, tdi_mode mo
     return feed;
 }
 
-/* Steps are counted as the model counts them: a job of one batch is always at its first. */
+/* Runs the step, and names a step that fails by the model's count: in a job of one batch it is always the first. */
 static td_status run_step(tdi_runtime *runtime, const td_model *model, tdi_job *job, tdi_error *error)
 {
     tdi_error own;
@@ -180,7 +180,7 @@ td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, flo
     return td_predict_on_batch_lists(model, rows, &x, output ? &output : NULL);
 }
 
-/* ---- gradients, apart ---- */
+/* ---- gradients ---- */
 
 float *td_gradient(td_model *model, int index)
 {

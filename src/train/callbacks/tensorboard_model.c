@@ -109,7 +109,7 @@ static void write_histogram(tdi_events *events, const char *path, const char *ki
 
 /* ---- gradients ---- */
 
-/* Those of the mean loss over the epoch's first batch, as the weights are now. */
+/* The gradients of the mean loss over the epoch's first batch, at the present weights. */
 static td_status compute_gradients(td_training *training, tdi_error *error)
 {
     tdi_runtime *runtime;
@@ -143,7 +143,7 @@ static void write_gradients(tdi_events *events, const td_training *training)
     }
 }
 
-/* Forward in training moves batch statistics and states: they are put back. */
+/* A forward step in training changes batch statistics and states, which are restored. */
 static td_status look_at_gradients(tdi_events *events, td_training *training, tdi_error *error)
 {
     td_model *model = training->model;
