@@ -247,9 +247,9 @@ static snapshot take_snapshot(const td_model *model)
 static void expect_nothing_counted(const td_model *model)
 {
     double sums[64] = {0};
-    int count = tdi_runtime_sums(model->runtime, TDI_TRAIN) * tdi_runtime_parts(model->runtime) * 2;
+    int count = tdi_runtime_sums(tdi_runtime_own(model), TDI_TRAIN) * tdi_runtime_parts(tdi_runtime_own(model)) * 2;
     assert_in_range(count, 1, 64);
-    tdi_runtime_get_sums(model->runtime, TDI_TRAIN, sums);
+    tdi_runtime_get_sums(tdi_runtime_own(model), TDI_TRAIN, sums);
     for (int i = 0; i < count; i++)
         assert_true(sums[i] == 0);
 }
