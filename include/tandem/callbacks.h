@@ -49,13 +49,13 @@ TD_API void td_state_floats(td_state *state, const char *name, float *values, si
  * one at `path`; without a path it is left as it is. Either is logged as a warning. `file` may be NULL. */
 TD_API void td_state_file(td_state *state, const char *name, const char *path, FILE *file);
 
-/* What a callback does. Every function is called from the thread that called td_fit, between two steps or before the
+/* What a callback does. Every function is called from the thread that called td_fit, between two steps, before the
  * first or after the last one, and never while a step is under way: it may block, and the training waits for it. Where
  * a function is NULL, nothing is called. A status other than TD_OK ends td_fit with that status, and with the sentence
- * that td_training_fail was given; no function but train_end, state and release is called after it. */
+ * that td_training_fail was given. */
 typedef struct td_callback_functions {
-    /* Before the first step, and before a backup is gone back to in full: what a callback remembers comes by `state`,
-     * which is called behind it. */
+    /* Before the first step. In a resumed run the model and the position are the backup's already
+     * (td_training_resumed), and what the callback remembers comes afterwards, by `state`. */
     td_status (*train_begin)(void *user, td_training *training);
     /* Before an epoch's first step; not in an epoch that a resumed run continues in its midst. */
     td_status (*epoch_begin)(void *user, td_training *training);
@@ -70,8 +70,8 @@ typedef struct td_callback_functions {
     /* After an epoch's last step and its validation. Entries that a callback adds to epoch->logs are seen by the
      * callbacks behind it and by td_fit's caller. */
     td_status (*epoch_end)(void *user, td_training *training, td_epoch *epoch);
-    /* After the last epoch, for every callback, though that of another has failed. Not called when the training itself
-     * has failed. */
+    /* After the last epoch; for every callback, even if the train_end of another has failed. Not called when the
+     * training itself has failed. */
     td_status (*train_end)(void *user, td_training *training);
     /* Frees `user`, when td_fit returns or td_callback_free is called; the last call. */
     void (*release)(void *user);

@@ -20,13 +20,13 @@ static bool is_nothing(const json_t *value)
     return !value || json_is_null(value);
 }
 
-/* In arguments it would mean the default. */
+/* In td_optimizer a rate of 0 would mean the default. */
 static bool is_zero(const json_t *rate)
 {
     return json_is_number(rate) && json_number_value(rate) == 0;
 }
 
-/* A schedule stands in the place of the number; a 0 is set when the others have become defaults. */
+/* Reads the rate: a number, or a schedule in its place. A 0 is set after the other defaults have been resolved. */
 static td_status read_optimizer_config(const td_model *model, const tdi_config_type *type, const json_t *config,
                                        td_optimizer *optimizer, tdi_error *error)
 {
@@ -83,7 +83,7 @@ static td_status check_fixed(const char *what, const json_t *config, const fixed
     return tdi_keras_check_dtype(json_object_get(config, "dtype"), error);
 }
 
-/* A key that none of Keras's own losses has is one whose meaning we do not know. */
+/* Refuses a key that none of Keras's own losses has: its meaning is unknown. */
 static td_status check_keys(const char *what, const json_t *config, const char *const *known, tdi_error *error)
 {
     static const tdi_field none[] = {{0}};
@@ -93,7 +93,7 @@ static td_status check_keys(const char *what, const json_t *config, const char *
     return error ? error->status : TD_UNSUPPORTED;
 }
 
-/* Keras 3.15 knows it, but leaves it out of its files. */
+/* Keras 3.15 has ignore_class, but leaves it out of its files. */
 static td_status read_delta(const json_t *value, tdi_loss *loss, tdi_error *error)
 {
     char text[TDI_KERAS_TEXT];
@@ -231,7 +231,7 @@ static td_status read_all(const td_model *model, const json_t *config, compiled 
     return any_loss ? TD_OK : tdi_fail(error, TD_UNSUPPORTED, "the model was compiled without a loss");
 }
 
-/* Keras writes 1 unless told otherwise: that leaves it to Tandem. */
+/* Keras writes 1 unless told otherwise, and then Tandem decides. */
 static td_status read_steps_per_execution(const json_t *config, int64_t *steps, tdi_error *error)
 {
     char text[TDI_KERAS_TEXT];
@@ -301,7 +301,7 @@ static bool has_weights(const td_model *model)
     return false;
 }
 
-/* One output has its loss and metrics bare, several have lists. */
+/* A single output's loss and metrics are written bare, those of several outputs as lists. */
 static json_t *write_outputs(const td_model *model, json_t **losses, json_t **weights, json_t **metrics)
 {
     *losses = json_array();

@@ -274,7 +274,7 @@ static td_status read_activation(const json_t *value, td_activation *activation,
     return TD_OK;
 }
 
-/* Keras takes a word in capitals too. */
+/* Keras accepts a word in capitals too. */
 static td_status read_word(const tdi_field *field, const json_t *value, unsigned *number, tdi_error *error)
 {
     const char *name = json_is_null(value) ? "null" : json_string_value(value);
@@ -338,7 +338,7 @@ static int position(const char *name, int count, const char *const *list)
 static const char *const modes[] = {"fan_in", "fan_out", "fan_avg"};
 static const char *const distributions[] = {"truncated_normal", "untruncated_normal", "uniform"};
 
-/* What the two numbers of a kind are called. */
+/* The names of a kind's two numbers. */
 static void number_names(td_initializer_kind kind, const char *keys[2])
 {
     keys[0] = keys[1] = NULL;
@@ -483,7 +483,7 @@ static td_status read_choice(const json_t *value, td_choice *choice, tdi_error *
     return TD_OK;
 }
 
-/* The only shape with a batch in front is an input's; keras_model.c reads and writes its size. */
+/* An input's shape is the only one with a batch in front, whose size keras_model.c reads and writes. */
 static bool has_batch(const tdi_field *field)
 {
     return strcmp(field->key, "batch_shape") == 0;
@@ -551,7 +551,7 @@ static bool is_listed(const char *const *list, const char *key)
     return false;
 }
 
-/* A property that a newer Keras may know: it does no harm while it holds nothing. */
+/* Is the value empty? A property of a newer Keras does no harm while it is. */
 static td_status check_unknown_keys(const tdi_field *fields, const json_t *config, const char *const *others,
                                     tdi_error *error)
 {
@@ -700,7 +700,7 @@ static json_t *write_field(const tdi_field *field, const void *from)
     }
 }
 
-/* A fixed property that came with a later Keras is left out: its absence means the same to every Keras. */
+/* A fixed property that older versions of Keras do not know is left out, since its absence means the same to all. */
 void tdi_keras_write_fields(const tdi_field *fields, const void *args, json_t **config)
 {
     for (; fields->kind != TDI_FIELD_END; fields++)

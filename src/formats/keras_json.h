@@ -1,7 +1,7 @@
 /* keras_json.h - a .keras file's members, and Keras's JSON: from and to it, shared by the files of this folder.
  *
  * A .keras file is a zip archive of config.json (the architecture and how it was compiled),
- * model.architecture->weights.h5 (weights and the optimizer's state) and metadata.json. Keras describes each object as
+ * model.weights.h5 (weights and the optimizer's state) and metadata.json. Keras describes each object as
  * {"module", "class_name", "config", "registered_name"}. */
 #ifndef TDI_FORMATS_KERAS_JSON_H
 #define TDI_FORMATS_KERAS_JSON_H
@@ -25,8 +25,8 @@ td_status tdi_keras_read_fields(const tdi_field *fields, const json_t *config, c
                                 tdi_error *error);
 void tdi_keras_write_fields(const tdi_field *fields, const void *args, json_t **config);
 
-/* Add a value, which they take over, to an object or an array. When memory is out that is freed and becomes NULL; NULL
- * stays NULL, so that a chain of them needs one check at its end. */
+/* Add a value, which they own from then on, to an object or an array. When memory is out the object or array is freed
+ * and becomes NULL, and NULL stays NULL, so that a sequence of calls needs one check at its end. */
 void tdi_keras_put(json_t **object, const char *key, json_t *value);
 void tdi_keras_append(json_t **array, json_t *value);
 
@@ -56,8 +56,8 @@ const char *tdi_keras_show(const json_t *value, char text[TDI_KERAS_TEXT]);
 
 /* ---- keras_model.c: the architecture ---- */
 
-/* `room` is the size of the weights' file: a model that needs more than can be in it is refused before memory is given
- * to it. */
+/* `room` is the size of the weights' file: a model with more weights than can be in it is refused before memory is
+ * allocated. */
 td_status tdi_keras_read_model(td_context *context, const json_t *root, size_t room, td_model **model,
                                tdi_error *error);
 /* NULL when memory is out. */
@@ -72,7 +72,7 @@ json_t *tdi_keras_write_compile(const td_model *model);
 
 /* ---- keras_metric.c: one metric ---- */
 
-/* Not settled; its name and list in `arena`. */
+/* Not resolved (layers/metrics.h); its name and list are in `arena`. */
 td_status tdi_keras_read_metric(tdi_arena *arena, const json_t *value, td_metric *metric, tdi_error *error);
 /* NULL when memory is out. */
 json_t *tdi_keras_write_metric(const td_metric *metric);
@@ -84,12 +84,12 @@ td_status tdi_keras_read_schedule(tdi_arena *arena, const json_t *value, td_sche
 /* NULL when memory is out. */
 json_t *tdi_keras_write_schedule(const td_schedule *schedule);
 
-/* ---- keras_weights.c: model.architecture->weights.h5 ---- */
+/* ---- keras_weights.c: model.weights.h5 ---- */
 
 td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error *error);
 /* The file, ended, of *size bytes; the caller closes it, before a weight changes. */
 td_status tdi_keras_make_weights(const td_model *model, tdi_hdf5_writer **made, uint64_t *size, tdi_error *error);
-/* Whether the file holds weights of a layer that the model lacks; `layer` is its folder then. */
+/* Does the file hold weights of a layer that the model lacks? `layer` is its folder then. */
 bool tdi_keras_find_unused(const td_model *model, tdi_hdf5_file *file, char *layer, size_t size);
 
 #endif

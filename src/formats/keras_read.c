@@ -1,4 +1,4 @@
-/* keras_read.c - a .keras file becomes a model. */
+/* keras_read.c - reading a .keras file as a model. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static td_status read_json(tdi_zip *zip, json_t **root, tdi_error *error)
                     reason.line, reason.column);
 }
 
-/* A model whose training Tandem cannot do can still predict. */
+/* A model that Tandem cannot train can still predict: it is loaded uncompiled, with a warning. */
 static td_status compile(td_model *model, const json_t *config, const char *path, tdi_error *error)
 {
     tdi_error local = {0};
@@ -59,7 +59,7 @@ static td_status read_recipe(tdi_zip *zip, td_model *model, tdi_error *error)
     return model->recipe ? TD_OK : tdi_no_memory(error);
 }
 
-/* The checksum of the whole entry of weights is verified before a byte of it is looked at. */
+/* Verifies the checksum of the weights' whole entry before a byte of it is read. */
 static td_status read_archive(td_context *context, tdi_zip *zip, const char *path, td_model **model, tdi_error *error)
 {
     json_t *root;
@@ -90,7 +90,7 @@ static td_status read_file(td_context *context, const char *path, td_model **mod
     return status;
 }
 
-/* Layers leave their failures in the context: it stands in for `error` meanwhile. */
+/* Layers leave their failures in the context, so that its error takes the place of `error` meanwhile. */
 td_status tdi_keras_read(td_context *context, const char *path, td_model **model, tdi_error *error)
 {
     tdi_error before = context->error;

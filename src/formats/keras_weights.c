@@ -1,4 +1,4 @@
-/* keras_weights.c - model.architecture->weights.h5: what is where.
+/* keras_weights.c - model.weights.h5: what is where.
  *
  *   /layers/<class in snake case>[_1, _2, ...]/vars/0, 1, ...   a layer's weights, in Keras's order; an LSTM's are its
  *                                                               cell's, in .../cell/vars
@@ -7,7 +7,7 @@
  *   /optimizer/vars/2, ...   (or from 1 on) slots: use_ema's averages; the accumulators of gradient_accumulation_steps;
  * SGD's momentum, or Adam's m and v, variable by variable; then amsgrad's v_hat
  *
- * Folders are counted per class in the order of model.architecture->layers, whatever the layers' names. */
+ * Folders are counted per class in the order of model.layers, whatever the layers' names. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void folder_of(const td_model *model, int position, char *folder, size_t 
         snprintf(folder, size, "%s", base);
 }
 
-/* Where the layer's weights are below its folder. */
+/* The path of the layer's weights below its folder. */
 static void vars_of(const td_model *model, int position, const char *layers, char vars[PATH_SIZE])
 {
     char folder[64];
@@ -52,7 +52,7 @@ static void vars_of(const td_model *model, int position, const char *layers, cha
     snprintf(vars, PATH_SIZE, "%s/%s/%s%svars", layers, folder, cell ? cell : "", cell ? "/" : "");
 }
 
-/* Keras 2.13 and 2.14 put the layers under another name. */
+/* Keras 2.13 and 2.14 have the layers under another name. */
 static void find_vars(const td_model *model, int position, tdi_hdf5_file *file, char vars[PATH_SIZE])
 {
     vars_of(model, position, "layers", vars);
@@ -107,13 +107,14 @@ static int trained_count(const td_model *model)
     return count;
 }
 
-/* The arrays before the slots. */
+/* How many arrays stand before the slots. */
 static int counters(const td_model *model)
 {
     return model->state->optimizer.schedule.kind ? 1 : 2;
 }
 
-/* The update's slots stand together, variable by variable, all but amsgrad's third; the others each by themselves. */
+/* The update's slots stand together, variable by variable; amsgrad's third, averages and accumulators each form a block
+ * of their own. */
 static slot_place place_of(const td_model *model, const tdi_variable *variable, int nth, int slot)
 {
     const td_optimizer *optimizer = &model->state->optimizer;
@@ -181,7 +182,7 @@ static td_status read_counters(td_model *model, tdi_hdf5_file *file, tdi_error *
     return TD_OK;
 }
 
-/* Like Keras, goes on with a fresh state when the file has none, or another optimizer's. */
+/* Like Keras, keeps the fresh state when the file has none, or another optimizer's. */
 static td_status read_optimizer(td_model *model, tdi_hdf5_file *file, tdi_error *error)
 {
     int64_t wanted = counters(model) + (int64_t)trained_count(model) * tdi_optimizer_slots(&model->state->optimizer);

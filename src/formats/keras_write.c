@@ -1,4 +1,4 @@
-/* keras_write.c - a model becomes a .keras file, atomically; its weights go there from where they are. */
+/* keras_write.c - writing a model as a .keras file, atomically, its weights without a copy. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* weights_file.c - .weights.h5 files, which hold what model.architecture->weights.h5 in a .keras file does
+/* weights_file.c - .weights.h5 files, which hold what model.weights.h5 in a .keras file does
  * (keras_weights.c). */
 #include "formats/weights_file.h"
 
@@ -53,7 +53,7 @@ td_status tdi_weights_write(const td_model *model, const char *path, tdi_error *
 
 /* ---- reading ---- */
 
-/* Keras does not look for what it does not need. */
+/* Keras ignores what it does not need. */
 static void tell_unused(const td_model *model, tdi_hdf5_file *file)
 {
     char layer[64];

@@ -17,10 +17,8 @@ typedef struct tdi_architecture {
     td_tensor *inputs[TDI_MAX_IO], *outputs[TDI_MAX_IO];
     int64_t indices[TDI_MAX_IO];    /* an input that holds indices, whole numbers below this; 0: numbers */
     tdi_vec(tdi_call_site *) sites; /* in an order that respects edges; InputLayer calls included */
-    tdi_vec(tdi_layer *)
-        layers; /* Keras's model.architecture->layers: by depth, then as a walk from the outputs meets them */
-    tdi_vec(
-        tdi_weight *) weights; /* Keras's model.architecture->weights: layer by layer; variable.index is the position */
+    tdi_vec(tdi_layer *) layers;    /* Keras's model.layers: by depth, then as a walk from the outputs meets them */
+    tdi_vec(tdi_weight *) weights;  /* Keras's model.weights: layer by layer; variable.index is the position */
 
     /* The layout of the variables, in floats: the trained ones stand in [0, trained), other weights in [trained,
      * states), what stateful layers keep from batch to batch in [states, total); each at its variable.offset. */

@@ -120,7 +120,7 @@ static tdi_node *emit_outputs(const builder *b)
     return node;
 }
 
-/* The part's share of the total loss over the global batch, without regularization. */
+/* The shard's share of the total loss over the global batch, without regularization. */
 static tdi_node *emit_loss(builder *b)
 {
     tdi_node *total = NULL;

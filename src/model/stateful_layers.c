@@ -1,5 +1,5 @@
-/* stateful_layers.c - what stateful layers keep from batch to batch: setting it back to zeros, and the batch size it is
- * for. */
+/* stateful_layers.c - what stateful layers keep from batch to batch: resetting it, and the batch size that it is for.
+ */
 #include <string.h>
 
 #include "model/model.h"

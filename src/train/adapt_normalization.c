@@ -74,7 +74,7 @@ static td_status adapt_layer(td_model *model, const tdi_layer *layer, tdi_source
     return status;
 }
 
-/* The column of the source whose values the call sees, or gives; -1: none. */
+/* The source's column that the call takes as input, or, inverted, gives as output; -1: none. */
 static int column_of(const td_model *model, const tdi_call_site *site, const tdi_source *source)
 {
     bool invert = ((const td_normalization_args *)site->layer->args)->invert == TD_YES;

@@ -1,4 +1,4 @@
-/* batch_feed.c - from sources and arrays to batches. */
+/* batch_feed.c - feeds of batches from sources and from arrays. */
 #include "train/batch_feed.h"
 
 #include <string.h>

@@ -61,7 +61,8 @@ static td_shape squeezed(const td_shape *shape)
     return out;
 }
 
-/* The same elements in the same order, beyond doubt: equal but for extents of 1, or one of the two flat. */
+/* Do both shapes surely have the same elements in the same order: are they equal but for extents of 1, or is one flat?
+ */
 static bool reads_as(const td_shape *data, const td_shape *wanted)
 {
     td_shape a = squeezed(data), b = squeezed(wanted);

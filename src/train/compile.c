@@ -60,7 +60,7 @@ static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_err
     return TD_OK;
 }
 
-/* What td_loss does not say stays with a loss of the same kind. */
+/* A loss of the same kind keeps the settings that td_loss does not express. */
 static void take_loss(td_model *model, td_loss loss)
 {
     for (int o = 0; loss && o < model->architecture->n_outputs; o++) {
@@ -108,7 +108,7 @@ static td_status try_out(td_model *model, tdi_error *error)
     return TD_OK;
 }
 
-/* `wished` is a copy of the model with a state of its own, as it is to be. */
+/* Changes `wished`, a copy of the model with a state of its own, to what the arguments ask for. */
 static td_status wish(td_model *wished, const td_compile_args *args, tdi_error *error)
 {
     TDI_TRY(check_guard(args, error));
@@ -125,7 +125,7 @@ static td_status wish(td_model *wished, const td_compile_args *args, tdi_error *
     return try_out(wished, error);
 }
 
-/* A copy is tried out: after a failure the model is what it was. */
+/* Tries a copy out first, so that after a failure the model is what it was. */
 static td_status compile(const td_compile_args *args, tdi_error *error)
 {
     td_model *model = args->model, wished = *model;
@@ -144,8 +144,8 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
         free(devices);
         return status;
     }
-    tdi_model_drop_runtime(model);
-    model->compiled.is_set = wished.compiled.is_set;
+    tdi_model_drop_runtimes(model);
+    model->compiled = wished.compiled;
     if (devices) {
         free(model->compiled.devices);
         model->compiled.devices = devices;

@@ -40,7 +40,7 @@ td_status tdi_confusion_check(const td_model *model, int output, td_optional ign
     return TD_OK;
 }
 
-/* Of the positions of an output: the caller's, else the loss's. */
+/* The class whose positions are left out: the caller's, else the loss's. */
 static td_optional ignored_class(const td_model *model, const td_evaluate_args *args)
 {
     tdi_ignore_attrs of_loss = model->compiled.outputs[args->confusion_output].loss.ignore;

@@ -50,7 +50,7 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
     return TD_OK;
 }
 
-/* Keras keeps the last samples; of a fraction f, those from floor(n * (1 - f)) on. */
+/* Splits off the last samples, as Keras does; for a fraction f those from floor(n * (1 - f)) on. */
 static td_status split(fit *f, tdi_error *error)
 {
     double wanted = f->args->validation_split;
@@ -72,7 +72,7 @@ static td_status split(fit *f, tdi_error *error)
     return TD_OK;
 }
 
-/* Of a stream without a known end, an epoch is what its steps take. */
+/* An epoch of a stream without a known end is as long as steps_per_epoch says. */
 static td_status plan_rows(fit *f, tdi_error *error)
 {
     f->rows = f->train->samples;
@@ -129,7 +129,7 @@ static td_status open_data(fit *f, tdi_error *error)
     return f->validation ? tdi_check_logs(f->model, true, error) : TD_OK;
 }
 
-/* Before the first step, though Keras finds out at the last. */
+/* Checks before the first step what Keras finds out at the last. */
 static td_status check_states(const fit *f, tdi_error *error)
 {
     tdi_samples_words train = {f->train->name, "samples", "drop_remainder (--drop-remainder)"};
@@ -146,7 +146,7 @@ static td_status check_states(const fit *f, tdi_error *error)
     return TD_OK;
 }
 
-/* A stream would have to be held whole. */
+/* A stream is not shuffled whole, since it would have to be held in memory. */
 static bool shuffles_whole(const fit *f)
 {
     return f->args->shuffle != TD_NO && !f->train->sequential;
@@ -163,10 +163,7 @@ static td_status order_epoch(fit *f, int epoch, tdi_error *error)
 static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch *result, tdi_error *error)
 {
     tdi_runtime *runtime;
-    TDI_TRY(tdi_runtime_of(f->model, &runtime, error));
     TDI_TRY(order_epoch(f, epoch, error));
-    if (!f->training.steps)
-        tdi_runtime_reset_sums(runtime, TDI_TRAIN);
     tdi_epoch_run run = {.model = f->model,
                          .source = f->train,
                          .order = f->order,
@@ -183,6 +180,9 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .input_threads = f->args->input_threads,
                          .job = {.mode = TDI_TRAIN, .seed = f->training.seed, .ramp = f->ramp}};
     run.job.ramp.done = (int64_t)epoch * f->steps;
+    TDI_TRY(tdi_epoch_runtime(&run, &runtime, error));
+    if (!f->training.steps)
+        tdi_runtime_reset_sums(runtime, TDI_TRAIN);
     td_status status = tdi_run_epoch(&run, error);
     f->training.rate_factor = (double)tdi_ramp_factor(&run.job.ramp, run.done);
     TDI_TRY(status);
@@ -197,7 +197,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
     return TD_OK;
 }
 
-/* Of an epoch that is resumed the steps before stay done, and its epoch_begin has been. */
+/* A resumed epoch keeps its steps, and its epoch_begin has been called. */
 static td_status begin_epoch(fit *f, int epoch, tdi_error *error)
 {
     td_training *training = &f->training;
@@ -270,7 +270,7 @@ static td_status begin(fit *f, tdi_error *error)
     return tdi_callbacks_train_begin(training, error);
 }
 
-/* Goyal et al.: linear scaling, gradual warm-up, momentum correction. */
+/* The learning rate's ramp by Goyal et al. (1706.02677): linear scaling, gradual warm-up, momentum correction. */
 static void scale_rate(fit *f)
 {
     const td_fit_args *args = f->args;
@@ -325,7 +325,6 @@ static td_status run(fit *f, tdi_error *error)
     if (f->args->adapt == TD_YES)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
-    tdi_runtime_outgrow(f->model, f->batch);
     TDI_TRY(begin(f, error));
     scale_rate(f);
     td_status status = run_epochs(f, error);
@@ -337,7 +336,7 @@ static td_status run(fit *f, tdi_error *error)
     return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;
 }
 
-/* One td_fit of a model at a time. */
+/* A model has one td_fit at a time. */
 static td_status run_alone(fit *f, tdi_error *error)
 {
     TDI_TRY(tdi_model_check_idle(f->model, "td_fit", error));

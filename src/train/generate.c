@@ -1,4 +1,4 @@
-/* generate.c - td_generate: a model of characters writes on.
+/* generate.c - td_generate: a model of characters continues a text.
  *
  * The window holds the characters seen last, from its begin on. What stands behind the newest is 0 and does not matter:
  * a model that was taught each character's next one by its position's scores cannot look ahead. */
@@ -51,7 +51,7 @@ static td_status take_alphabet(writer *w, tdi_error *error)
     return TD_OK;
 }
 
-/* -1: it is not in the alphabet. */
+/* The character's index in the alphabet; -1: it is not there. */
 static int number_of(const writer *w, uint32_t character)
 {
     for (int i = 0; i < w->count; i++)
@@ -122,14 +122,14 @@ static td_status look(writer *w)
     return td_predict_on_batch(w->model, w->rows, w->x, w->scores);
 }
 
-/* Of several in turn the last is what the scores are wanted behind. */
+/* Shows characters to the model; the scores are those behind the last one. */
 static td_status see(writer *w, int number, bool last)
 {
     put_in_window(w, number);
     return w->steps || last ? look(w) : TD_OK;
 }
 
-/* A line's begin, where there is none. */
+/* An empty prompt becomes the begin of a line. */
 static const char *prompt_of(const writer *w, char begin[TDI_UTF8_SIZE])
 {
     if (w->args->prompt && *w->args->prompt)
@@ -157,7 +157,7 @@ static td_status next_of_prompt(const writer *w, const char **at, int position, 
                     character < ' ' ? "" : "'", w->count);
 }
 
-/* The whole prompt is checked before any of it is shown to the model. */
+/* Checks the whole prompt before the model sees any of it. */
 static td_status read_prompt(writer *w, tdi_error *error)
 {
     char begin[TDI_UTF8_SIZE];
@@ -179,7 +179,7 @@ static td_status read_prompt(writer *w, tdi_error *error)
 
 /* ---- writing ---- */
 
-/* The likeliest first, of equals the one that stands first. */
+/* Orders by likelihood; equals by their index. */
 static int by_score(const void *a, const void *b)
 {
     const candidate *one = a, *other = b;
@@ -203,7 +203,7 @@ static td_status rank(writer *w, tdi_error *error)
                     w->model->architecture->name);
 }
 
-/* By chance, with probabilities ~ exp(score / temperature). */
+/* Draws a character with probabilities ~ exp(score / temperature). */
 static int choose(writer *w)
 {
     double temperature = w->args->temperature.is_set ? (double)w->args->temperature.value : 1;

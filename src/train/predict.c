@@ -99,7 +99,7 @@ static td_status check_outputs(const td_predict_args *args, tdi_error *error)
     return TD_OK;
 }
 
-/* Where the number of samples shows only at the end, a capacity is looked at on the way. */
+/* A capacity is checked on the way where the number of samples is known only at the end. */
 static td_status check_room(const td_predict_args *args, const tdi_source *source, int64_t samples, tdi_error *error)
 {
     int64_t needed, per_row = tdi_shape_elements(&args->model->architecture->outputs[0]->shape);

@@ -1,8 +1,15 @@
-/* prefetch.c - a ring of batches between the threads that make rows and the devices that read them in place.
+/* prefetch.c - a ring of batches between threads that make rows and the devices that read them in place.
  *
- * A batch is made in pieces, so that all threads can work at the one that is waited for. Who frees a batch wakes one
- * thread; who finds a batch not made yet wakes all: as many are awake as the input takes. What a batch holds depends
- * on its number alone, never on who made it. */
+ * Rows that are not in memory have to be read, decoded or augmented, which takes longer than a step may wait. So
+ * threads of their own make the batches of the next steps, and the devices' threads wait (`await`) only for what is not
+ * ready.
+ *
+ * A batch is made in pieces, in the order of steps, so that all threads can work at the one that is waited for. The
+ * reader wakes one thread when it frees a batch, and all of them when it finds a batch not ready: as many are awake as
+ * the input needs. A batch's content depends on its number alone, never on the thread that made it.
+ *
+ * The ring is limited in bytes, so that batches are still in the processor's cache when they are read. Steps are read
+ * in order, by one reader. */
 #include "train/prefetch.h"
 
 #include <stdbool.h>
@@ -16,7 +23,7 @@
 #include "base/trace.h"
 #include "data/source.h"
 
-/* Batches ahead even out what some of them cost; but they should stay in the processor's cache until they are read. */
+/* More batches in the ring even out their costs, but they should stay in the processor's cache until they are read. */
 enum { LEAST_DEPTH = 3, MOST_DEPTH = 16, RING_BYTES = 16 << 20 };
 
 typedef struct batch {
@@ -80,7 +87,7 @@ static td_status make_rows(const tdi_prefetch *prefetch, int64_t step, int64_t f
     return TD_OK;
 }
 
-/* *made becomes the first row that is not made. */
+/* *made becomes the first row that has not been made. */
 static td_status make_piece(const tdi_prefetch *prefetch, int64_t step, int piece, int64_t *made, tdi_error *error)
 {
     int64_t rows = rows_of(prefetch, step);
@@ -117,7 +124,7 @@ static void take_piece(tdi_prefetch *prefetch, int64_t *step, int *piece)
     }
 }
 
-/* Nothing behind a failed step will be read. The failure of the first piece is kept, whoever was faster. */
+/* Steps behind a failed one are never read. Of several failures that of the first piece is kept. */
 static void note_failure(tdi_prefetch *prefetch, int64_t step, int piece, const tdi_error *error)
 {
     batch *of = batch_of(prefetch, step);
@@ -129,7 +136,7 @@ static void note_failure(tdi_prefetch *prefetch, int64_t step, int piece, const 
         prefetch->end = step + 1;
 }
 
-/* The step that found no more rows is the last, and may have none. */
+/* The step at which the rows end is the last one, and may have none. */
 static void note_end(tdi_prefetch *prefetch, int64_t step, int64_t made)
 {
     batch *of = batch_of(prefetch, step);
@@ -154,7 +161,7 @@ static void note_made(tdi_prefetch *prefetch)
     pthread_cond_broadcast(&prefetch->made);
 }
 
-/* With the lock held, but while rows are made. */
+/* Called with the lock held; releases it while rows are made. */
 static void make_one(tdi_prefetch *prefetch, tdi_track *track)
 {
     tdi_error error = {0};
@@ -210,7 +217,7 @@ static void let_go_before(tdi_prefetch *prefetch, int64_t step)
     pthread_mutex_unlock(&prefetch->lock);
 }
 
-/* Steps behind a failed one are not made: who waits for them is given its failure. */
+/* Steps behind a failed one are not made; the reader that waits for them gets its failure. */
 static td_status wait_for(tdi_prefetch *prefetch, int64_t step, tdi_error *error)
 {
     pthread_mutex_lock(&prefetch->lock);

@@ -39,7 +39,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b); /* an entry begins with its name */
 }
 
-/* In Keras's order: by name, the validation's last. */
+/* Orders logs as Keras does: by name, the validation's last. */
 static void add_logs(tdi_text *line, const td_logs *logs)
 {
     td_logs sorted = *logs;

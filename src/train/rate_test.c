@@ -1,5 +1,5 @@
-/* rate_test.c - td_find_learning_rate: the rate grows by the same factor at each step, from one that does nothing to
- * one that is too much; where the loss falls fastest is a rate to train with. */
+/* rate_test.c - td_find_learning_rate: trains a clone while the rate grows by the same factor at each step, from one
+ * that changes nothing to one that is too high; a good rate is where the loss falls fastest. */
 #include <tandem/rate_test.h>
 
 #include <math.h>
@@ -42,7 +42,7 @@ static void add_loss(td_rate_test *test, double loss)
     test->diverged = step->smoothed > DIVERGED * test->least;
 }
 
-/* The logs hold means over the epoch's steps so far; all batches are full. A step whose loss is no number is none. */
+/* Recovers a step's loss from the logs, which hold means over the epoch's steps so far; all batches are full. */
 static td_status batch_end(void *user, td_training *training, const td_logs *logs)
 {
     td_rate_test *test = user;
@@ -124,7 +124,7 @@ double td_rate_test_first_loss(const td_rate_test *test)
     return test ? beginning(test, &deviation) : 0;
 }
 
-/* Behind the first tenth: there the average is of a few batches only. */
+/* The step with the best rate. The first tenth is left out: the average is of a few batches only there. */
 int td_rate_test_best(const td_rate_test *test)
 {
     if (!test)
@@ -136,7 +136,7 @@ int td_rate_test_best(const td_rate_test *test)
     return best < test->done ? best : -1;
 }
 
-/* Of the smoothed loss over the step, which is the rate's logarithm, by least squares from `first` to `last`. */
+/* The slope of the smoothed loss over the step, which is the rate's logarithm, by least squares over [first, last]. */
 static double slope(const td_rate_test *test, int first, int last)
 {
     double middle = (double)(first + last) / 2, above = 0, below = 0;
@@ -209,7 +209,7 @@ static td_status train_clone(const td_find_learning_rate_args *args, td_rate_tes
     return status; /* of a failure td_fit has told the context */
 }
 
-/* A loss that is no number is no rate's fault when the same steps have it at a rate that moves no weight. */
+/* Runs the same steps at a rate that moves no weight: where the loss is not finite even then, no rate is at fault. */
 static td_status try_standing_still(const td_find_learning_rate_args *args, int steps, tdi_error *error)
 {
     td_rate_test *still = allocate(0, 1, steps);

@@ -46,7 +46,7 @@ static void flush(writer *w)
     w->text = (tdi_text){0};
 }
 
-/* In quotes, escaped. */
+/* Writes a text in quotes, escaped. */
 static void add_string(writer *w, const char *string)
 {
     json_t *json = json_string(string);

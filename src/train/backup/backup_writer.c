@@ -1,4 +1,4 @@
-/* backup_writer.c - a thread that writes backups. */
+/* backup_writer.c - the thread that writes backups, and the two states that it and the training exchange. */
 #include "train/backup/backup_writer.h"
 
 #include <pthread.h>
@@ -11,9 +11,9 @@ enum { NONE = -1 };
 struct tdi_backup_writer {
     const char *folder;
     bool twice;
-    int good; /* the file that holds the last good backup */
+    int good; /* the file that holds the last good backup; -1: none */
     pthread_t thread;
-    pthread_mutex_t mutex; /* of all below */
+    pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t changed;
     td_state states[2];
     int given, writing; /* states, or NONE */

@@ -1,4 +1,4 @@
-/* run_identity.c - which run it is. */
+/* run_identity.c - the facts that identify a run, and comparing them. */
 #include "train/backup/run_identity.h"
 
 #include <stdarg.h>

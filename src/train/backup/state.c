@@ -1,4 +1,4 @@
-/* state.c - what a run is at one moment. */
+/* state.c - visiting named numbers and arrays, and their file. */
 #define _GNU_SOURCE
 #include "train/backup/state.h"
 

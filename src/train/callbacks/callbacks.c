@@ -158,7 +158,7 @@ static td_status check(td_training *training, int place, td_status status, tdi_e
     return tdi_fail(error, status, "callback %d failed: %s", place, td_status_name(status));
 }
 
-/* In the order of the list, then who wants to be the last. */
+/* Calls in the order of the list, and behind all others the one that wants to be last. */
 #define FOR_EACH(callback, place)                                                                                      \
     for (int last = 0; last < 2; last++)                                                                               \
         for (int place = 0; training->callbacks && training->callbacks[place]; place++)                                \
@@ -214,7 +214,7 @@ td_status tdi_callbacks_epoch_end(td_training *training, td_epoch *epoch, tdi_er
     CALL_EACH(epoch_end, training, epoch);
 }
 
-/* All are called, whatever the others say: the best weights are brought back though a file could not be written. */
+/* Calls all of them though one fails: the best weights are restored even where a file could not be written. */
 td_status tdi_callbacks_train_end(td_training *training, tdi_error *error)
 {
     td_status first = TD_OK;

@@ -4,7 +4,7 @@
 
 #include "train/callbacks/monitor.h"
 
-/* Of the next step: scaled and warmed up as it will be. */
+/* Says the next step's rate, scaled and warmed up. */
 static void say_rate(td_training *training, const char *what, double rate)
 {
     char line[192], product[64] = "";

@@ -21,7 +21,7 @@ typedef struct checkpoint {
     tdi_error failed; /* the last save's failure */
 } checkpoint;
 
-/* Also in a folder that is not there yet. */
+/* The file may be in a folder that does not exist yet. */
 static td_status save(const checkpoint *self, td_model *model, char *path, tdi_error *error)
 {
     char *name = strrchr(path, '/');
@@ -36,7 +36,7 @@ static td_status save(const checkpoint *self, td_model *model, char *path, tdi_e
     return self->weights_only ? tdi_weights_write(model, path, error) : tdi_keras_write(model, path, error);
 }
 
-/* Keras: without the monitored log, it saves. */
+/* Without the monitored log it saves, as Keras does. */
 static bool is_wanted(checkpoint *self, td_training *training, const td_logs *logs, const char *path)
 {
     char line[MAX_PATH + 256];
@@ -60,7 +60,7 @@ static bool is_wanted(checkpoint *self, td_training *training, const td_logs *lo
     return wanted;
 }
 
-/* Beyond Keras, a name may have the learning rate where it does not change, too. */
+/* A name may have the learning rate even where it does not change, unlike in Keras. */
 static td_logs with_rate(const td_logs *logs, double rate)
 {
     td_logs all = *logs;
@@ -88,7 +88,7 @@ static void save_when_wanted(checkpoint *self, td_training *training, const td_l
     }
 }
 
-/* Keras finds out at the first save. */
+/* Checks before the first step what Keras finds out at the first save. */
 static td_status checkpoint_check(const void *user, const td_training *training, bool open, tdi_error *error)
 {
     const checkpoint *self = user;

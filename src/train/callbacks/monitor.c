@@ -10,7 +10,7 @@ void tdi_monitor_init(tdi_monitor *monitor, const char *name, td_monitor_mode mo
     snprintf(monitor->name, sizeof monitor->name, "%s", name ? name : "val_loss");
 }
 
-/* Behind the output's name, where there are several. */
+/* The metric's name without the output's in front, where there are several outputs. */
 static bool is_log_of(const td_model *model, int output, const td_metric *metric, const char *name)
 {
     const char *layer = model->architecture->outputs[output]->site->layer->name;
@@ -21,7 +21,7 @@ static bool is_log_of(const td_model *model, int output, const td_metric *metric
            strcmp(name + length + 1, tdi_metric_name(metric)) == 0;
 }
 
-/* A loss falls, and an error; any other metric rises. */
+/* A loss and an error are to fall; any other metric is to rise. */
 static bool rises(const td_model *model, const char *name)
 {
     name += strncmp(name, "val_", 4) == 0 ? 4 : 0;

@@ -30,7 +30,7 @@ static void close_writers(tensorboard *self)
     }
 }
 
-/* What is written here is worth less than the training. */
+/* A failure to write is logged and ends the writing, but not the training. */
 static void give_up(tensorboard *self, td_training *training, const tdi_error *error)
 {
     char line[sizeof error->message + 64];
@@ -40,7 +40,7 @@ static void give_up(tensorboard *self, td_training *training, const tdi_error *e
     self->broken = true;
 }
 
-/* NULL once something could not be written. */
+/* The writer of a folder; NULL once something could not be written. */
 static tdi_events *writer(tensorboard *self, td_training *training, int which)
 {
     tdi_error error = {0};
