@@ -25,11 +25,16 @@ typedef enum tdi_collective_kind {
     TDI_REDUCE  /* the sums over all shards' gradients */
 } tdi_collective_kind;
 
-/* Offset and size are floats of the gradient arenas for REDUCE; for GATHER the offset is in bytes of the exchange
- * arena, where the shards' values of `size` bytes each lie one behind the other; for MEET both are 0. */
+/* REDUCE: floats of the gradient arenas. GATHER: bytes of the exchange arena, where from `offset` on the shards' values
+ * of `size` each lie one behind the other. */
+typedef struct tdi_transfer {
+    int64_t offset, size;
+} tdi_transfer;
+
 typedef struct tdi_collective {
     tdi_collective_kind kind;
-    int64_t offset, size;
+    int count;                     /* MEET: 0; GATHER: 1; REDUCE: ranges that do not touch, by their offsets */
+    const tdi_transfer *transfers; /* [count]; they live as long as the graph */
 } tdi_collective;
 
 typedef tdi_vec(tdi_collective) tdi_collectives; /* of a program, by their ids */

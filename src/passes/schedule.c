@@ -190,24 +190,43 @@ static bool reduces(const update *update)
     return false;
 }
 
-/* A bucket's gradients are one range of the arena, where variables lie in the order in which they become ready. Those
- * that have been reduced by a step before this one are only met about. */
-static tdi_collective reduction_of(const scheduler *s)
+/* Floats: a variable's gradient begins at a multiple, so that there may be fewer between one and the next. */
+enum { ALIGNMENT = 16 };
+
+/* Adds a range behind those before it; it continues the last one where only what aligns it is in between. */
+static void add_transfer(tdi_transfer *transfers, int *count, tdi_transfer added)
 {
-    tdi_collective range = {.kind = TDI_MEET};
-    int64_t end = 0;
-    for (int i = 0; i < s->bucket.count; i++) {
+    tdi_transfer *last = *count ? &transfers[*count - 1] : NULL;
+    if (last && added.offset - (last->offset + last->size) < ALIGNMENT)
+        last->size = added.offset + added.size - last->offset;
+    else
+        transfers[(*count)++] = added;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const tdi_transfer *x = a, *y = b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* A bucket's gradients, but for those that a step before this one has reduced. */
+static tdi_collective reduction_of(scheduler *s)
+{
+    int variables = 0, count = 0;
+    tdi_transfer *transfers = TDI_NEW_ARRAY(s->graph->arena, tdi_transfer, s->bucket.count);
+    for (int i = 0; transfers && i < s->bucket.count; i++) {
         const update *update = &s->updates[s->bucket.at[i]];
-        const tdi_variable *variable = update->variable;
-        int64_t last = variable->offset + variable->elements;
-        if (!reduces(update))
-            continue;
-        range.offset = range.kind == TDI_MEET || variable->offset < range.offset ? variable->offset : range.offset;
-        range.kind = TDI_REDUCE;
-        end = last > end ? last : end;
+        if (reduces(update))
+            transfers[variables++] = (tdi_transfer){update->variable->offset, update->variable->elements};
     }
-    range.size = end - range.offset;
-    return range;
+    if (!transfers)
+        s->failed = true;
+    if (!variables)
+        return (tdi_collective){.kind = TDI_MEET};
+    qsort(transfers, (size_t)variables, sizeof *transfers, by_offset);
+    for (int i = 0; i < variables; i++)
+        add_transfer(transfers, &count, transfers[i]);
+    return (tdi_collective){TDI_REDUCE, count, transfers};
 }
 
 static void close_bucket(scheduler *s)
@@ -270,13 +289,18 @@ int64_t tdi_exchange_bytes(const tdi_node *node)
     return node->op->gathers || once ? (bytes + 63) & ~(int64_t)63 : 0;
 }
 
-static tdi_collective gather_of(const scheduler *s, const tdi_node *node)
+static tdi_collective gather_of(scheduler *s, const tdi_node *node)
 {
     const tdi_node *from = node->in[0];
     int64_t offset = 0, size = tdi_shape_elements(&from->shape) * (int64_t)td_dtype_size(from->dtype);
     for (int i = 0; i < node->id; i++)
         offset += tdi_exchange_bytes(s->graph->nodes.at[i]);
-    return (tdi_collective){.kind = TDI_GATHER, .offset = offset, .size = size};
+    tdi_transfer *transfer = TDI_NEW(s->graph->arena, tdi_transfer);
+    if (transfer)
+        *transfer = (tdi_transfer){offset, size};
+    else
+        s->failed = true;
+    return (tdi_collective){TDI_GATHER, 1, transfer};
 }
 
 /* A gather that only updates of statistics read is finished at the end of the step, so that nobody waits before. */

@@ -53,7 +53,8 @@ static void begin(tdi_communicator *communicator, int id)
     handle *h = (handle *)communicator;
     if (communicator->rank == 0) {
         h->of->list = h->list;
-        h->of->moved[h->list->at[id].kind] += h->list->at[id].size;
+        for (int t = 0; t < h->list->at[id].count; t++)
+            h->of->moved[h->list->at[id].kind] += h->list->at[id].transfers[t].size;
     }
     h->local->begin(h->local, id);
 }
@@ -158,9 +159,11 @@ static breaker make_breaker(int parts, int workers, int lanes, int groups)
 
 /* ---- models ---- */
 
+enum { WIDE = SMALL_KINDS };
+
 typedef struct net {
     const char *name;
-    small_kind kind;
+    int kind; /* a small_kind, or WIDE: gradients of several buckets */
     td_optimizer optimizer;
 } net;
 
@@ -172,6 +175,9 @@ static const net nets[] = {
     {"LSTM, clipped", SMALL_LSTM, {.kind = TD_OPTIMIZER_ADAM, .global_clipnorm = 0.1f}},
     {"clipped each", SMALL_SYNC, {.kind = TD_OPTIMIZER_SGD, .learning_rate = 0.05f, .clipnorm = 0.1f}},
     {"accumulated", SMALL_CNN, {.kind = TD_OPTIMIZER_ADAM, .gradient_accumulation_steps = 2}},
+    {"buckets, Adam", WIDE, {.kind = TD_OPTIMIZER_ADAM}},
+    {"buckets, accumulated", WIDE, {.kind = TD_OPTIMIZER_ADAM, .gradient_accumulation_steps = 2, .use_ema = TD_YES}},
+    {"buckets, clipped", WIDE, {.kind = TD_OPTIMIZER_SGD, .learning_rate = 0.05f, .global_clipnorm = 0.1f}},
 };
 enum { NETS = sizeof nets / sizeof *nets };
 
@@ -189,9 +195,22 @@ static void run_all_threads(td_model *model, bool all)
         tdi_fix_threads(model->runtime, (tdi_mode)mode, !all);
 }
 
+static td_model *wide_model(td_context *context, const td_optimizer *optimizer)
+{
+    td_tensor *in = td_input(context, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS)), *out = td_flatten(in);
+    for (int i = 0; i < 4; i++)
+        out = td_dense(out, 272, .activation = TD_TANH, .kernel_regularizer = {.l2 = 0.01f});
+    out = td_dense(td_batch_normalization(out, .synchronized = TD_YES), SMALL_CLASSES);
+    td_model *model = td_model_create(in, out, .seed = 12);
+    td_compile(model, .optimizer = *optimizer, .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+               .metrics = TD_METRICS(TD_ACCURACY));
+    return model;
+}
+
 static td_model *make_model(td_context *context, const net *net, breaker *b)
 {
-    td_model *model = small_model(context, net->kind, net->optimizer, (td_strategy){0});
+    td_model *model = net->kind == WIDE ? wide_model(context, &net->optimizer)
+                                        : small_model(context, (small_kind)net->kind, net->optimizer, (td_strategy){0});
     assert_string_equal(td_error(context), "");
     model->compiled.strategy = &b->base;
     tdi_runtime *runtime;
@@ -222,6 +241,17 @@ static snapshot take_snapshot(const td_model *model)
             used += (size_t)model->architecture->trained;
         }
     return s;
+}
+
+/* Each call begins to count anew. */
+static void expect_nothing_counted(const td_model *model)
+{
+    double sums[64] = {0};
+    int count = tdi_runtime_sums(model->runtime, TDI_TRAIN) * tdi_runtime_parts(model->runtime) * 2;
+    assert_in_range(count, 1, 64);
+    tdi_runtime_get_sums(model->runtime, TDI_TRAIN, sums);
+    for (int i = 0; i < count; i++)
+        assert_true(sums[i] == 0);
 }
 
 static void expect_snapshot(const td_model *model, const snapshot *expected)
@@ -293,6 +323,7 @@ static void check_each_collective(const net *net, const way *w)
             expect_failed(model, train_step(model, step), &b);
             expect_left_together(&b, w->workers * w->lanes);
             expect_snapshot(model, &expected[step]);
+            expect_nothing_counted(model);
             collectives = b.list->count;
         }
         arm(&b, -1, 0);
@@ -434,23 +465,29 @@ static void a_latch_keeps_the_first(void **state)
 
 /* ---- what is moved ---- */
 
-/* Ranges of one kind do not overlap, and lie in [0, end). */
+/* Ranges of one kind, `times` as large as one shard's, do not overlap and lie in [0, end). */
 static void expect_disjoint(const tdi_collectives *list, tdi_collective_kind kind, int64_t times, int64_t end)
 {
-    for (int i = 0; i < list->count; i++) {
-        const tdi_collective *a = &list->at[i];
-        if (a->kind != kind)
-            continue;
-        assert_true(a->offset >= 0 && a->size > 0 && a->offset + times * a->size <= end);
-        for (int j = 0; j < i; j++) {
-            const tdi_collective *b = &list->at[j];
-            bool before = a->offset + times * a->size <= b->offset, behind = b->offset + times * b->size <= a->offset;
-            assert_true(b->kind != kind || before || behind);
+    char *seen = calloc((size_t)end + 1, 1);
+    assert_non_null(seen);
+    for (int i = 0; i < list->count; i++)
+        for (int t = 0; list->at[i].kind == kind && t < list->at[i].count; t++) {
+            const tdi_transfer *transfer = &list->at[i].transfers[t];
+            assert_true(transfer->offset >= 0 && transfer->size > 0);
+            assert_true(transfer->offset + times * transfer->size <= end);
+            for (int64_t k = 0; k < times * transfer->size; k++)
+                assert_int_equal(seen[transfer->offset + k]++, 0);
         }
-    }
+    free(seen);
 }
 
-/* Each trained variable lies in one reduction; besides there is only what aligns it. */
+static bool holds(const tdi_transfer *transfer, const tdi_variable *variable)
+{
+    return transfer->offset <= variable->offset &&
+           variable->offset + variable->elements <= transfer->offset + transfer->size;
+}
+
+/* Each trained variable is reduced once, and besides only what aligns it. */
 static void expect_reduced(const tdi_collectives *list, const td_model *model, int64_t moved)
 {
     int64_t elements = 0;
@@ -458,8 +495,8 @@ static void expect_reduced(const tdi_collectives *list, const td_model *model, i
         const tdi_variable *variable = &model->architecture->weights.at[i]->variable;
         int covered = 0;
         for (int c = 0; c < list->count && variable->trainable; c++)
-            covered += list->at[c].kind == TDI_REDUCE && list->at[c].offset <= variable->offset &&
-                       variable->offset + variable->elements <= list->at[c].offset + list->at[c].size;
+            for (int t = 0; list->at[c].kind == TDI_REDUCE && t < list->at[c].count; t++)
+                covered += holds(&list->at[c].transfers[t], variable);
         assert_int_equal(covered, variable->trainable);
         elements += variable->trainable ? variable->elements : 0;
     }
