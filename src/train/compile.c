@@ -145,7 +145,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
         return status;
     }
     tdi_model_drop_runtime(model);
-    model->compiled.is_set = wished.compiled.is_set;
+    model->compiled = wished.compiled;
     if (devices) {
         free(model->compiled.devices);
         model->compiled.devices = devices;
