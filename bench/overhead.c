@@ -77,8 +77,11 @@ bool measure_overhead(td_model *model, bool trains, int64_t rows, void (*call)(v
                       overhead *found)
 {
     static double calls[ROUNDS], alone[ROUNDS], around[ROUNDS];
-    tdi_runtime *runtime = model->runtime;
-    kernels k = {.runtime = runtime, .mode = trains ? TDI_TRAIN : TDI_PREDICT};
+    tdi_runtime *runtime;
+    tdi_mode mode = trains ? TDI_TRAIN : TDI_PREDICT;
+    if (tdi_runtime_for(model, mode, rows, &runtime, NULL) != TD_OK)
+        return false;
+    kernels k = {.runtime = runtime, .mode = mode};
     k.plan = plan_of(runtime, k.mode, rows);
     if (runtime->division.parts > 1 || !k.plan || tdi_plan_sharing(k.plan) > 1)
         return false;

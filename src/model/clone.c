@@ -6,7 +6,7 @@
 td_status tdi_model_clone(const td_model *model, bool trains, td_model *clone, tdi_error *error)
 {
     *clone = *model;
-    clone->runtime = clone->runtimes_apart[0] = clone->runtimes_apart[1] = NULL;
+    clone->runtimes = NULL;
     clone->recipe = NULL;
     clone->fitting = false;
     return tdi_model_state_copy(model->state, trains, &clone->state, error);
@@ -27,7 +27,7 @@ void tdi_model_take_clone(td_model *model, const td_model *clone)
 
 void tdi_model_release_clone(td_model *clone)
 {
-    tdi_model_drop_runtime(clone);
+    tdi_model_drop_runtimes(clone);
     tdi_model_state_free(clone->state);
     clone->state = NULL;
     free(clone->recipe);

@@ -21,7 +21,7 @@ static void draw_weights(td_model *model)
 static void free_model(void *object)
 {
     td_model *model = object;
-    tdi_model_drop_runtime(model);
+    tdi_model_drop_runtimes(model);
     tdi_model_state_free(model->state);
     tdi_architecture_free(model->architecture);
     free(model->compiled.devices);
@@ -86,14 +86,11 @@ td_status tdi_model_check_idle(const td_model *model, const char *function, tdi_
                     function, model->architecture->name);
 }
 
-void tdi_model_drop_runtime(td_model *model)
+void tdi_model_drop_runtimes(td_model *model)
 {
-    tdi_runtime **all[] = {&model->runtimes_apart[0], &model->runtimes_apart[1], &model->runtime};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (*all[i])
-            model->free_runtime(*all[i]);
-        *all[i] = NULL;
-    }
+    if (model->runtimes)
+        model->free_runtimes(model->runtimes);
+    model->runtimes = NULL;
 }
 
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error)
@@ -179,7 +176,7 @@ td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer
     td_optimizer kept = *optimizer;
     TDI_TRY(keep_pieces(model, &kept.schedule, error));
     TDI_TRY(tdi_model_state_set_optimizer(model->state, &kept, error));
-    tdi_model_drop_runtime(model);
+    tdi_model_drop_runtimes(model);
     return TD_OK;
 }
 

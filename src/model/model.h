@@ -8,7 +8,7 @@
 
 #define TDI_MAX_METRICS 8
 
-typedef struct tdi_runtime tdi_runtime; /* src/runtime: devices, threads and plans of a compiled model */
+typedef struct tdi_runtimes tdi_runtimes; /* src/runtime/configuration.c: a compiled model at work */
 
 typedef struct tdi_output_training {
     tdi_loss loss;
@@ -41,10 +41,8 @@ struct td_model {
     bool bfloat16; /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
     bool fitting;  /* a td_fit of it is under way */
 
-    tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
-    /* The same, for predictions and evaluations that are divided otherwise: into one shard, into several. */
-    tdi_runtime *runtimes_apart[2];
-    void (*free_runtime)(tdi_runtime *runtime);
+    tdi_runtimes *runtimes; /* NULL until first used; freed by `free_runtimes`, since they are above this folder */
+    void (*free_runtimes)(tdi_runtimes *runtimes);
 };
 
 /* Makes a model of the calls between inputs and outputs, its weights 0; `seed` 0: from the clock. */
@@ -67,8 +65,8 @@ td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer
 td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_error *error);
 /* TD_INVALID_ARGUMENT when a callback of the model's own td_fit has called `function`. */
 td_status tdi_model_check_idle(const td_model *model, const char *function, tdi_error *error);
-/* Drops devices and plans: the next use makes them anew. */
-void tdi_model_drop_runtime(td_model *model);
+/* Frees devices, plans and what was chosen for them: the next use makes them anew. */
+void tdi_model_drop_runtimes(td_model *model);
 
 /* ---- clone.c ---- */
 

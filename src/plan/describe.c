@@ -1,4 +1,4 @@
-/* describe.c - a plan in words and numbers: per op its layer, kernel, share, cost, and which kernels declined. */
+/* describe.c - a plan in numbers: per op its layer, kernel, share, cost, and which kernels declined. */
 #include "plan/plan_struct.h"
 
 static double planned_flops(const tdi_planned *step)
@@ -79,8 +79,9 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
 {
     const tdi_planned *step = &plan->planned[s];
     const tdi_node *node = step->node;
-    if (!node || step->constant)
+    if (!node)
         return false;
+    const tdi_placement *by = &tdi_placed_of(plan, node)->by;
     *op = (tdi_plan_op){.layer = node->scope,
                         .variable = node->variable ? node->variable->name : NULL,
                         .op = node->op->name,
@@ -96,49 +97,16 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .bfloat16 = node->op->multiplies && is_narrow(node),
                         .once = node->once,
                         .barrier = step->barrier,
-                        .fused = step->fused};
-    return true;
-}
-
-/* Says how many threads share the step, unless it is one or all. */
-static void explain_lanes(const tdi_plan *plan, const tdi_planned *step, FILE *out)
-{
-    const tdi_placement *by = &tdi_placed_of(plan, step->node)->by;
-    int lanes = tdi_planned_lanes(plan, step), all = tdi_sharing_of(plan);
-    bool ends_otherwise = by->depth && by->lanes != by->depth;
-    if ((lanes == 1 || lanes == all) && !ends_otherwise)
-        return;
-    fprintf(out, "%-22s   %s over %d of %d threads", "", tdi_planned_share(plan, step), lanes, all);
-    if (ends_otherwise)
-        fprintf(out, ", ended by %d", by->lanes);
-    fprintf(out, "\n");
-}
-
-static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
-{
-    const tdi_node *node = step->node;
-    if (step->barrier)
-        fprintf(out, "- the threads meet -\n");
-    char shape[TDI_SHAPE_TEXT], details[96] = "";
+                        .fused = step->fused,
+                        .takes_forwarded = step->forwarded_inputs,
+                        .constant = step->constant,
+                        .by_depth = step->finish,
+                        .ended_by = by->depth && by->lanes != by->depth ? by->lanes : 0,
+                        .batch_interleaved = tdi_placed_of(plan, node)->batch_interleaved,
+                        .remarks = step->remarks.length ? step->remarks.chars : NULL};
     if (node->op->describe)
-        node->op->describe(node, details, sizeof details);
-    fprintf(out, "%-22.22s %-24.24s %-20.20s %-24.24s %-8s %9.1f %11.1f\n", node->scope, node->op->name,
-            tdi_shape_text(&tdi_placed_of(plan, node)->shape, shape), step->kernel ? step->kernel->name : "reference",
-            tdi_planned_share(plan, step), planned_bytes(plan, step) / 1e3, planned_flops(step) / 1e3);
-    if (*details)
-        fprintf(out, "%-22s   %s\n", "", details);
-    if (tdi_placed_of(plan, node)->batch_interleaved)
-        fprintf(out, "%-22s   %d batch-interleaved samples\n", "", tdi_placed_of(plan, node)->batch_interleaved);
-    explain_lanes(plan, step, out);
-    if (step->fused)
-        fprintf(out, "%-22s   fused with the op before it%s\n", "",
-                step->forwarded_inputs ? ", whose value is not stored" : "");
-    if (step->tuned) {
-        fprintf(out, "%-22s   ", "");
-        tdi_tuned_print(step->tuned, out);
-    }
-    if (step->remarks.length)
-        fprintf(out, "%-22s   declined: %s\n", "", step->remarks.chars);
+        node->op->describe(node, op->details, sizeof op->details);
+    return true;
 }
 
 double tdi_plan_flops(const tdi_plan *plan)
@@ -192,22 +160,4 @@ uint64_t tdi_plan_hash(const tdi_plan *plan)
         hash = hash_text(hash, tdi_shape_text(&node->shape, shape));
     }
     return hash;
-}
-
-void tdi_plan_explain(const tdi_plan *plan, FILE *out)
-{
-    int barriers = 0;
-    fprintf(out, "%-22s %-24s %-20s %-24s %-8s %9s %11s\n", "layer", "op", "shape", "kernel", "share", "kB", "kFLOP");
-    for (int s = 0; s < plan->n_steps; s++) {
-        const tdi_planned *step = &plan->planned[s];
-        if (!step->node)
-            continue;
-        explain_step(plan, step, out);
-        barriers += step->barrier + (step->finish != NULL);
-    }
-    fprintf(
-        out,
-        "one shard: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d thread barriers\n",
-        tdi_plan_flops(plan) / 1e6, tdi_plan_bytes(plan) / 1e6, (double)plan->activation_bytes / 1e6,
-        (double)plan->scratch_bytes / 1e6, barriers);
 }

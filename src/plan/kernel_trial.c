@@ -1,7 +1,7 @@
 /* kernel_trial.c - kernels as candidates of a contest (tune/contest.h).
  *
- * Why: a kernel that takes a call may doubt that it is the best. The plan then asks which of the candidates, up to the
- * first that is sure of itself, is the fastest for the very call of the step.
+ * Why: a kernel that takes a call says how sure it is to be the best (`confidence`). Where it is not, the plan asks
+ * which of the candidates, up to the first that is sure of itself, is the fastest for the very call of the step.
  *
  * Design: each candidate is prepared with the step's shapes and shares, on buffers of its own. All threads that will
  * run such steps at the same time (workers * lanes) run it at the same time, since they share caches and memory
@@ -107,7 +107,7 @@ static char *operand(trial *t, const tdi_value *value)
     return memory;
 }
 
-/* The lanes of a worker read and write the same values; workers have their own. */
+/* The threads of a worker read and write the same values; workers have their own. */
 static td_status make_operands(trial *t, const tdi_call *like, char **operands, tdi_error *error)
 {
     for (int i = 0; i < like->n_in; i++)

@@ -106,9 +106,6 @@ td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t st
 td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, uint32_t step,
                                 tdi_communicator *const *communicators);
 
-/* Prints a line per op: kernel, share, bytes, FLOPs; and which kernels declined, and why. */
-void tdi_plan_explain(const tdi_plan *plan, FILE *out);
-
 /* One step of a plan, for reports: of one shard, all threads together. The plan owns the texts. */
 typedef struct tdi_plan_op {
     const char *layer;    /* "dense_1", "loss", ... */
@@ -119,16 +116,23 @@ typedef struct tdi_plan_op {
     const char *share;      /* among the threads: "rows", "columns", "flat", "depth" or "whole" */
     int lanes;              /* the first so many threads share it */
     td_shape shape;
-    double flops, bytes; /* read and written */
-    double kept_bytes;   /* of them those of weights and slots */
-    bool bfloat16;       /* products of bfloat16 numbers */
-    bool once;           /* of the update phase: run once for all shards of a replica */
-    bool barrier;        /* the threads meet before it */
-    bool fused;          /* it runs with the op before it, a stretch of elements at a time */
+    double flops, bytes;   /* read and written */
+    double kept_bytes;     /* of them those of weights and slots */
+    bool bfloat16;         /* products of bfloat16 numbers */
+    bool once;             /* of the update phase: run once for all shards of a replica */
+    bool barrier;          /* the threads meet before it */
+    bool fused;            /* it runs with the op before it, a stretch of elements at a time */
+    bool takes_forwarded;  /* of which it reads the value before that is stored */
+    bool constant;         /* run once, when addresses are bound, and not in each step */
+    bool by_depth;         /* threads divide its sums and meet inside */
+    int ended_by;          /* by_depth: so many threads end it; 0: as many as share it */
+    int batch_interleaved; /* so many samples side by side; 0: they are not */
+    const char *remarks;   /* which kernels declined, and why; NULL: none */
+    char details[96];      /* its attributes, "3x3 same, stride 1x1"; may be empty */
 } tdi_plan_op;
 
 int tdi_plan_steps(const tdi_plan *plan);
-/* False when step `s` computes nothing: a collective, a view, a constant. */
+/* False when step `s` computes nothing: a collective, a view. */
 bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct tdi_planned {
     int sums;                  /* with `finish`: the storage of the threads' sums */
     tdi_lockstep lockstep;     /* of the threads that share it, where they wait for each other inside the kernel */
     tdi_text remarks;          /* which kernels declined, and why */
-    const tdi_tuned *tuned;    /* between kernels; NULL: no kernel doubted */
+    const tdi_tuned *tuned;    /* between kernels; NULL: one was sure */
 } tdi_planned;
 
 /* Memory that kernel trials use, one after the other. */

@@ -16,23 +16,23 @@ static json_t *shape_to_json(const td_shape *shape)
     return dims;
 }
 
-/* null where the clock was not asked. */
-static json_t *choice_to_json(const tdi_tuned *choice)
+/* null: nothing was asked. */
+static json_t *tuned_to_json(const tdi_tuned *tuned)
 {
-    json_t *times = choice ? json_object() : NULL;
-    for (int i = 0; times && i < choice->count; i++)
-        json_object_set_new(times, choice->candidates[i].name, json_real(choice->candidates[i].us));
-    if (!choice)
+    json_t *times = tuned ? json_object() : NULL;
+    for (int i = 0; times && i < tuned->count; i++)
+        json_object_set_new(times, tuned->candidates[i].name, json_real(tuned->candidates[i].us));
+    if (!tuned)
         return json_null();
-    return json_pack("{s:s, s:o, s:b}", "taken", choice->candidates[choice->chosen].name, "us", times, "unsure",
-                     choice->unsure > 0);
+    return json_pack("{s:s, s:o, s:b}", "taken", tuned->candidates[tuned->chosen].name, "us", times, "unsure",
+                     tuned->unsure > 0);
 }
 
 static json_t *op_to_json(const tdi_plan_op *op)
 {
     return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "layer",
                      op->layer, "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel,
-                     "choice", choice_to_json(op->tuned), "share", op->share, "lanes", op->lanes, "shape",
+                     "choice", tuned_to_json(op->tuned), "share", op->share, "lanes", op->lanes, "shape",
                      shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
                      "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->once, "barrier",
                      op->barrier, "chained", op->fused);
@@ -57,7 +57,7 @@ static json_t *steps_to_json(const tdi_plan *plan, const tdi_timing *timing)
     bool good = steps;
     for (int s = 0; good && s < tdi_plan_steps(plan); s++) {
         tdi_plan_op op;
-        if (tdi_plan_op_at(plan, s, &op))
+        if (tdi_plan_op_at(plan, s, &op) && !op.constant)
             good = json_array_append_new(steps, timing ? timed_to_json(&timing->ops[s]) : op_to_json(&op)) == 0;
     }
     if (good)
@@ -93,10 +93,10 @@ static json_t *time_to_json(const tdi_timing *t)
                      t->rest * 1e6, "floor_us", t->floor * 1e6, "roofs", roofline_to_json(&t->roofline));
 }
 
-static json_t *choices_to_json(const tdi_explained *e)
+static json_t *trials_to_json(const tdi_explained *e)
 {
     const tdi_tuned *sharing = tdi_tuned_sharing(e->runtime, e->mode, e->batch);
-    return json_pack("{s:o, s:o}", "way", choice_to_json(e->runtime->way), "lanes", choice_to_json(sharing));
+    return json_pack("{s:o, s:o}", "way", tuned_to_json(e->runtime->tuned), "lanes", tuned_to_json(sharing));
 }
 
 td_status tdi_explain_json(const tdi_explained *e, FILE *out, tdi_error *error)
@@ -108,7 +108,7 @@ td_status tdi_explain_json(const tdi_explained *e, FILE *out, tdi_error *error)
         e->runtime->model->architecture->name, "mode", modes[e->mode], "batch_size", (json_int_t)e->batch, "replicas",
         d->replicas, "parts", d->parts, "workers", d->workers, "lanes", d->lanes, "why", d->why, "precision",
         tdi_computes_bfloat16(e->runtime) ? "bfloat16" : "float32", "why_float32", tdi_why_float32(e->runtime),
-        "choices", choices_to_json(e), "peak_bytes", (json_int_t)tdi_memory_of_step(e).peak, "state_bytes",
+        "choices", trials_to_json(e), "peak_bytes", (json_int_t)tdi_memory_of_step(e).peak, "state_bytes",
         (json_int_t)tdi_state_bytes(e->runtime, e->mode), "activation_bytes",
         (json_int_t)tdi_plan_activation_bytes(e->plan), "scratch_bytes", (json_int_t)tdi_plan_scratch_bytes(e->plan),
         "packed_bytes", (json_int_t)tdi_plan_packed_bytes(e->plan), "steps", steps);

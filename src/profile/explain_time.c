@@ -191,7 +191,7 @@ static void print_notes(const tdi_explained *e, const tdi_op_time *const *ops, i
                 "update, or finds its data nearer.\n");
 }
 
-static td_status print_times(const tdi_explained *e, FILE *out, tdi_error *error)
+td_status tdi_explain_times(const tdi_explained *e, FILE *out, tdi_error *error)
 {
     const tdi_op_time **ops = calloc((size_t)e->timing->count + 1, sizeof *ops);
     if (!ops)
@@ -202,17 +202,4 @@ static td_status print_times(const tdi_explained *e, FILE *out, tdi_error *error
     print_notes(e, ops, count, out);
     free(ops);
     return TD_OK;
-}
-
-td_status tdi_explain_time(const td_model *model, tdi_mode mode, int64_t batch, bool json, FILE *out, tdi_error *error)
-{
-    tdi_timing timing;
-    td_status status = tdi_time_steps(model, mode, batch, &timing, error);
-    if (status == TD_OK) {
-        tdi_explained explained = {
-            .runtime = timing.runtime, .mode = mode, .batch = batch, .plan = timing.plan, .timing = &timing};
-        status = (json ? tdi_explain_json : print_times)(&explained, out, error);
-    }
-    tdi_timing_release(&timing);
-    return status;
 }

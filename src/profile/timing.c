@@ -31,19 +31,14 @@ static int64_t steps_for(const td_model *model, double seconds)
     return (periods > FEWEST_STEPS ? periods : FEWEST_STEPS) * period + 1;
 }
 
-/* As the model's own runtime goes, where it has settled that already. */
+/* In the configuration that the model's steps would have. */
 static td_status make_runtime(const td_model *model, tdi_timing *t, tdi_error *error)
 {
-    const tdi_runtime *own = model->runtime;
-    tdi_configuration way = {0};
-    if (own)
-        way = (tdi_configuration){own->division, own->float32, own->sharing};
-    TDI_TRY(tdi_runtime_create(&t->synthetic.clone, own && own->settled ? &way : NULL, &t->runtime, error));
-    if (!tdi_needs_other_runtime(own && own->settled ? own : t->runtime, t->synthetic.mode, t->synthetic.rows, &way))
-        return TD_OK;
-    tdi_runtime_free(t->runtime);
-    t->runtime = NULL;
-    return tdi_runtime_create(&t->synthetic.clone, &way, &t->runtime, error);
+    const tdi_synthetic_steps *synthetic = &t->synthetic;
+    TDI_TRY(tdi_configure_clone(&t->synthetic.clone, model, error));
+    TDI_TRY(tdi_runtime_for_report(&t->synthetic.clone, synthetic->mode, synthetic->rows, &t->runtime, error));
+    tdi_fix_threads(t->runtime, synthetic->mode, false);
+    return TD_OK;
 }
 
 /* The first step makes the plans, the second warms up. */
@@ -206,7 +201,8 @@ static td_status list_ops(tdi_timing *t, tdi_error *error)
     if (!t->ops)
         return tdi_no_memory(error);
     for (int s = 0; s < t->count; s++)
-        tdi_plan_op_at(t->plan, s, &t->ops[s].op);
+        if (!tdi_plan_op_at(t->plan, s, &t->ops[s].op) || t->ops[s].op.constant)
+            t->ops[s].op = (tdi_plan_op){0};
     t->threads = t->runtime->division.workers * tdi_plan_sharing(t->plan);
     t->in_use = tdi_state_bytes(t->runtime, t->synthetic.mode) +
                 (double)tdi_plan_activation_bytes(t->plan) * t->runtime->division.parts;
@@ -251,7 +247,6 @@ td_status tdi_time_steps(const td_model *model, tdi_mode mode, int64_t batch, td
 
 void tdi_timing_release(tdi_timing *timing)
 {
-    tdi_runtime_free(timing->runtime);
     tdi_synthetic_steps_release(&timing->synthetic);
     free(timing->ops);
 }

@@ -24,7 +24,7 @@ static inline const char *tdi_bound_name(const tdi_floor *floor)
 
 typedef struct tdi_timing {
     tdi_synthetic_steps synthetic;
-    tdi_runtime *runtime; /* of the clone */
+    tdi_runtime *runtime; /* the clone's */
     const tdi_plan *plan; /* the first part's */
     int threads;          /* that share the work */
     int64_t steps;        /* that count */

@@ -1,196 +1,104 @@
-/* configuration.c - what of a model's whole step is left to the clock: in which precision, whether cores take rows of
- * the batch or share each op, and how many of them.
+/* configuration.c - in which configuration a model's steps are run.
  *
- * Asked are only short steps, those in which it is a close thing, and all that are to be computed in bfloat16. */
-#include <inttypes.h>
-#include <stdio.h>
-
+ * Why: a configuration (division of the batch, precision) decides the bits of a result, and which one is the fastest
+ * depends on the model and the machine. A user is promised the same bits for the same run, whatever else was asked of
+ * the model before: predictions, a report, another batch size.
+ *
+ * Design: a configuration is chosen once for its key and is never changed afterwards; a runtime has one configuration
+ * for life. The key is what the steps are for, and whether they have fewer rows than the rules' division has shards:
+ * - Steps that train: the first of them chooses, for all modes. When it had few rows and was divided for them, the
+ * first steps of many rows choose again.
+ * - Predictions and evaluations follow the configuration of the steps that train. Before the first of those they go by
+ *   the rules; where they would compute in bfloat16, or the model cannot be trained, they choose one of their own,
+ * which steps that train do not follow. Steps of few rows then have threads that share each row, and steps of many rows
+ * by a model that trains with few go by the rules' division. To choose is choose_configuration.c's part. A model holds
+ * a runtime for each configuration that is in use; when steps that train have chosen, the runtimes of all other
+ * configurations are freed.
+ *
+ * Limits: runtimes of one model hold their activations at the same time. */
+#include "base/machine.h"
 #include "runtime/runtime_struct.h"
+#include "tune/tuning_cache_file.h"
 
-enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */, SEVERAL_ROWS = 4 };
-static const double sure_flops = 20e6, sure_bytes = 1e6; /* of a core: a tenth of a millisecond */
-/* Of a core: some hundredths of a second; what it costs to rehearse such steps is felt. */
-static const double long_flops = 5e9;
-/* Activations to weights, in bytes, of a step that trains: below the first lanes that share the weights are sure to be
- * faster than rows of the batch for each core, above the second rows are. */
-static const double few_activations = 0.9, many_activations = 4;
-/* Of all lanes' time, what fewer lanes may take. What slows a core down now may soon be over, and while it lasts one
- * thread walks the lists of all lanes (thread_governor.c); a plan for fewer lanes would stay. (explain.c says the
- * number.) */
-static const double worth_fewer_lanes = 0.9;
+enum { TRAINING, INFERENCE, PURPOSES };
 
-static bool is_little(const tdi_runtime *runtime, double bytes)
+struct tdi_runtimes {
+    tdi_configuration rules;
+    tdi_configuration chosen[PURPOSES];
+    bool is_chosen[PURPOSES];
+    tdi_vec(tdi_runtime *) all;
+};
+
+/* ---- the runtimes of a model ---- */
+
+static void free_runtimes(tdi_runtimes *runtimes)
 {
-    return bytes < (double)runtime->memory / LARGEST_SHARE;
+    for (int i = 0; i < runtimes->all.count; i++)
+        tdi_runtime_free(runtimes->all.at[i]);
+    tdi_vec_free(&runtimes->all);
+    free(runtimes);
 }
 
-/* Of a large model steps that train are not rehearsed, since each way would have gradients of its own; others are where
- * they read little of it, so that little is packed, and there is room for the copy that a rehearsal makes. */
-static bool may_be_asked(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+static td_status add_runtime(td_model *model, const tdi_configuration *configuration, tdi_runtime **runtime,
+                             tdi_error *error)
 {
-    int64_t floats = runtime->model->architecture->total;
-    return floats <= LARGEST_MODEL ||
-           (!tdi_trains(mode) && tdi_plan_bytes(plan) < sure_bytes * runtime->division.lanes &&
-            is_little(runtime, (double)floats * sizeof(float)));
+    TDI_TRY(tdi_runtime_open(model, configuration, runtime, error));
+    if (tdi_push(&model->runtimes->all, *runtime))
+        return TD_OK;
+    tdi_runtime_free(*runtime);
+    return tdi_no_memory(error);
 }
 
-/* Is a step of this plan so short that meeting may cost more than other cores bring? */
-static bool is_short(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+/* Makes the set, with a runtime of the rules' configuration in it. */
+static td_status need_runtimes(td_model *model, tdi_error *error)
 {
-    return may_be_asked(runtime, mode, plan) && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
+    tdi_runtime *by_rules;
+    if (model->runtimes)
+        return TD_OK;
+    model->free_runtimes = free_runtimes;
+    model->runtimes = calloc(1, sizeof *model->runtimes);
+    if (!model->runtimes)
+        return tdi_no_memory(error);
+    td_status status = add_runtime(model, NULL, &by_rules, error);
+    if (status == TD_OK)
+        model->runtimes->rules = (tdi_configuration){.division = by_rules->division};
+    else
+        tdi_model_drop_runtimes(model);
+    return status;
 }
 
-/* ---- lanes ---- */
-
-/* One lane, all, and between them halves of all: fewest first. */
-static int list_sharing(const tdi_runtime *runtime, tdi_configuration *ways, char names[][16], tdi_tuned *choice)
+static bool has(const tdi_runtime *runtime, const tdi_configuration *c)
 {
-    int count = 0, some[TDI_MAX_CANDIDATES];
-    for (int n = runtime->division.lanes; n > 1 && count < TDI_MAX_CANDIDATES - 1; n /= 2)
-        some[count++] = n;
-    some[count++] = 1;
-    for (int i = 0; i < count; i++) {
-        int lanes = some[count - 1 - i];
-        ways[i] = (tdi_configuration){.division = runtime->division, .float32 = runtime->float32, .sharing = lanes};
-        snprintf(names[i], sizeof *names, "%d lane%s", lanes, lanes == 1 ? "" : "s");
-        choice->candidates[i].name = names[i];
-    }
-    return count;
+    const tdi_division *a = &runtime->division, *b = &c->division;
+    return a->replicas == b->replicas && a->parts == b->parts && a->groups == b->groups && a->workers == b->workers &&
+           a->lanes == b->lanes && runtime->float32 == c->float32;
 }
 
-/* Batches up to the same power of two are asked about once. */
-static int64_t most_alike(int64_t rows)
+static tdi_runtime *find_runtime(const tdi_runtimes *runtimes, const tdi_configuration *configuration)
 {
-    int64_t most = 1;
-    while (most < rows)
-        most *= 2;
-    return most;
+    for (int i = 0; i < runtimes->all.count; i++)
+        if (has(runtimes->all.at[i], configuration))
+            return runtimes->all.at[i];
+    return NULL;
 }
 
-void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
-                        const tdi_tuned **choice)
+static td_status runtime_of(td_model *model, const tdi_configuration *configuration, tdi_runtime **runtime,
+                            tdi_error *error)
 {
-    const tdi_division *d = &runtime->division;
-    tdi_configuration ways[TDI_MAX_CANDIDATES];
-    char names[TDI_MAX_CANDIDATES][16];
-    char question[64];
-    tdi_tuned asked = {.key = question, .worth_it = worth_fewer_lanes};
-    const tdi_tuned *chosen = NULL;
-    *choice = NULL;
-    if (!runtime->chooser.cache || runtime->sharing || d->parts > 1 || d->lanes == 1 || !is_short(runtime, mode, plan))
-        return;
-    snprintf(question, sizeof question, "lanes for up to %" PRId64 " rows", most_alike(rows));
-    asked.count = list_sharing(runtime, ways, names, &asked);
-    asked.preferred = asked.count - 1;
-    tdi_step_trial(runtime, mode, rows, plan, ways, &asked, &chosen);
-    *choice = chosen;
-    *lanes = chosen ? ways[chosen->chosen].sharing : d->lanes;
+    *runtime = find_runtime(model->runtimes, configuration);
+    return *runtime ? TD_OK : add_runtime(model, configuration, runtime, error);
 }
 
-/* ---- precision and division ---- */
-
-/* Most of a long step are products that a matrix unit makes, by kernels that nothing is held against. */
-static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
+static void keep_only(tdi_runtimes *runtimes, tdi_runtime *kept)
 {
-    double flops = tdi_plan_flops(plan);
-    return runtime->devices[0]->multiplies_bfloat16 && flops > long_flops * runtime->division.lanes &&
-           tdi_plan_sure_bfloat16_flops(plan) > flops * 2 / 3;
+    for (int i = 0; i < runtimes->all.count; i++)
+        if (runtimes->all.at[i] != kept)
+            tdi_runtime_free(runtimes->all.at[i]);
+    runtimes->all.count = 1;
+    runtimes->all.at[0] = kept;
 }
 
-/* A rehearsal has weights and slots of its own. */
-static bool has_room(const tdi_runtime *runtime, const tdi_plan *plan)
-{
-    return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
-                                  (double)runtime->model->architecture->total * 4 * sizeof(float));
-}
-
-static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
-{
-    return runtime->chooser.cache && tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 &&
-           !bfloat16_is_faster(runtime, plan) && has_room(runtime, plan);
-}
-
-/* Lanes that share the weights hand activations to each other; cores with rows of their own add up gradients of all
- * weights. */
-static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan *plan)
-{
-    return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->architecture->total * sizeof(float) + 1);
-}
-
-/* By lanes that share the weights, though they need not. */
-static bool trains_by_lanes(const tdi_runtime *runtime, tdi_mode mode)
-{
-    return tdi_trains(mode) && runtime->division.lanes > 1;
-}
-
-/* A core with few rows of its own would read all weights for little. */
-static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan)
-{
-    double gradients = (double)runtime->model->architecture->total * sizeof(float) * runtime->division.lanes;
-    return trains_by_lanes(runtime, mode) && rows >= (int64_t)SEVERAL_ROWS * runtime->division.lanes &&
-           !is_short(runtime, mode, plan) && activations_to_weights(runtime, plan) > many_activations &&
-           is_little(runtime, gradients);
-}
-
-/* Where workers would have no rows; of shorter steps meetings may cost as much as other cores bring. */
-static bool lanes_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
-{
-    bool asked = runtime->chooser.cache && has_room(runtime, plan) && tdi_plan_flops(plan) < long_flops;
-    return tdi_trains(mode) && !is_short(runtime, mode, plan) && !asked;
-}
-
-static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, bool few, const tdi_plan *plan)
-{
-    if (is_short(runtime, mode, plan) || (few && tdi_trains(mode)))
-        return true;
-    return trains_by_lanes(runtime, mode) && runtime->model->architecture->total <= LARGEST_MODEL &&
-           tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&
-           activations_to_weights(runtime, plan) > few_activations;
-}
-
-static void add_way(tdi_configuration *ways, char names[][48], tdi_tuned *choice, const tdi_division *d,
-                    const char *precision)
-{
-    int i = choice->count++;
-    ways[i] = (tdi_configuration){.division = *d, .float32 = precision && *precision == 'f'};
-    snprintf(names[i], sizeof *names, "%d worker%s of %d lane%s%s%s", d->workers, d->workers == 1 ? "" : "s", d->lanes,
-             d->lanes == 1 ? "" : "s", precision ? ", " : "", precision ? precision : "");
-    choice->candidates[i].name = names[i];
-}
-
-bool tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, tdi_configuration *way)
-{
-    bool few = tdi_has_too_few(&runtime->division, rows);
-    tdi_division divisions[2] = {runtime->division, few ? tdi_divide_few(&runtime->division, rows)
-                                                        : tdi_divide_otherwise(&runtime->division)};
-    bool narrow = precision_in_doubt(runtime, plan);
-    bool possible = runtime->division.either && rows >= divisions[1].parts; /* every part has a row */
-    bool sure = possible && (few ? lanes_are_sure(runtime, mode, plan) : rows_are_sure(runtime, mode, rows, plan));
-    bool both = possible && !sure && runtime->chooser.cache && division_in_doubt(runtime, mode, few, plan);
-    tdi_configuration ways[4];
-    char names[4][48];
-    char question[64];
-    tdi_tuned asked = {.key = question, .lasting = narrow};
-    const tdi_tuned *chosen = NULL;
-    snprintf(question, sizeof question, "way for %" PRId64 " rows", rows);
-    for (int i = sure; i < 1 + (sure || both); i++) {
-        add_way(ways, names, &asked, &divisions[i], narrow ? "bfloat16" : NULL);
-        if (narrow)
-            add_way(ways, names, &asked, &divisions[i], "float32");
-    }
-    if (asked.count > 1)
-        tdi_step_trial(runtime, mode, rows, plan, ways, &asked, &chosen);
-    runtime->way = chosen;
-    *way = ways[chosen ? chosen->chosen : 0];
-    if (sure && !few)
-        snprintf(way->division.why, sizeof way->division.why,
-                 "with more activations than weights each core computes rows of the batch");
-    return sure || (chosen && chosen->chosen > 0);
-}
-
-/* ---- the runtime's own ---- */
-
-static const char float32_is_faster[] = "a step takes no less time in bfloat16 here";
+/* ---- choosing ---- */
 
 void tdi_say_float32(td_model *model, const char *why)
 {
@@ -199,143 +107,168 @@ void tdi_say_float32(td_model *model, const char *why)
     model->compiled.float32_said = true;
 }
 
-/* Is it not divided by the rules because steps of `rows` rows have too few? */
-static bool is_for_few(const tdi_runtime *runtime, int64_t rows)
+static void say_statistics(const td_model *model, const tdi_division *division)
 {
-    return runtime->division.parts != runtime->by_rules.parts && tdi_has_too_few(&runtime->by_rules, rows);
+    if (division->groups > 1 && tdi_has_statistics_per_replica(model))
+        tdi_log(model->context, TD_LOG_INFO,
+                "batch normalization takes its statistics from each of the %d slices of a batch, not from the whole as "
+                "on one device; its layers are not `synchronized`",
+                division->groups);
 }
 
-/* Divided for few rows, is it to make many? */
-static bool is_outgrown(const tdi_runtime *runtime, int64_t rows)
+static bool has_few(const tdi_runtimes *runtimes, int64_t rows)
 {
-    return runtime->for_few && !tdi_has_too_few(&runtime->by_rules, rows);
+    return tdi_has_too_few(&runtimes->rules.division, rows);
 }
 
-void tdi_runtime_outgrow(td_model *model, int64_t rows)
+/* On a failure nothing is chosen, and all runtimes are as they were. */
+static td_status commit(td_model *model, int purpose, tdi_configuration *configuration, int64_t rows, tdi_error *error)
 {
-    if (model->runtime && is_outgrown(model->runtime, rows))
-        tdi_model_drop_runtime(model);
-}
-
-bool tdi_needs_other_runtime(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_configuration *way)
-{
-    bool few = tdi_has_too_few(&runtime->division, rows), many = is_outgrown(runtime, rows);
-    *way = (tdi_configuration){.division = few ? tdi_divide_few(&runtime->division, 1) : runtime->by_rules,
-                               .float32 = runtime->float32};
-    return (mode == TDI_PREDICT || mode == TDI_EVALUATE) && (few || many);
-}
-
-static td_status runtime_apart(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error)
-{
-    tdi_runtime **apart = &model->runtimes_apart[way->division.parts > 1];
-    if (*apart && (*apart)->float32 != way->float32) {
-        tdi_runtime_free(*apart);
-        *apart = NULL;
-    }
-    if (!*apart)
-        TDI_TRY(tdi_runtime_open(model, way, apart, error));
-    *runtime = *apart;
+    tdi_runtime *runtime;
+    tdi_runtimes *runtimes = model->runtimes;
+    TDI_TRY(runtime_of(model, configuration, &runtime, error));
+    configuration->few = configuration->division.parts != runtimes->rules.division.parts && has_few(runtimes, rows);
+    runtime->tuned = configuration->tuned;
+    runtime->trial_bytes =
+        configuration->trial_bytes > runtime->trial_bytes ? configuration->trial_bytes : runtime->trial_bytes;
+    runtimes->chosen[purpose] = *configuration;
+    runtimes->is_chosen[INFERENCE] = purpose == INFERENCE;
+    runtimes->is_chosen[TRAINING] = purpose == TRAINING;
+    keep_only(runtimes, runtime);
+    if (configuration->float32)
+        tdi_say_float32(model, "a step takes no less time in bfloat16 here");
     return TD_OK;
 }
 
-/* Whether to compute in bfloat16 is asked of the model's own, once. */
-static bool lacks_precision(const tdi_runtime *runtime)
+/* A step's plans by the rules say what it costs. */
+static td_status choose(td_model *model, int purpose, tdi_mode mode, int64_t rows, tdi_error *error)
 {
-    return tdi_computes_bfloat16(runtime) && !runtime->settled && !runtime->settled_for_now;
+    tdi_runtime *by_rules;
+    tdi_plan *plans[TDI_MAX_PARTS];
+    tdi_configuration configuration = model->runtimes->rules;
+    TDI_TRY(runtime_of(model, &configuration, &by_rules, error));
+    const tdi_tuning_cache *cache = by_rules->chooser.cache;
+    double seconds = cache ? cache->seconds : 0;
+    if (mode == TDI_TRAIN)
+        say_statistics(model, &by_rules->division);
+    TDI_TRY(tdi_plans_of(by_rules, mode, rows, plans, error));
+    tdi_choose_configuration(by_rules, mode, rows, plans[tdi_last_part(by_rules)], &configuration);
+    TDI_TRY(commit(model, purpose, &configuration, rows, error));
+    if (cache && cache->seconds > seconds)
+        tdi_buffers_trim();
+    return TD_OK;
 }
+
+/* ---- by key ---- */
+
+static td_status configure_training(td_model *model, tdi_mode mode, int64_t rows, tdi_configuration *configuration,
+                                    tdi_error *error)
+{
+    const tdi_runtimes *runtimes = model->runtimes;
+    if (runtimes->is_chosen[TRAINING] && runtimes->chosen[TRAINING].few && !has_few(runtimes, rows)) {
+        tdi_model_drop_runtimes(model);
+        TDI_TRY(need_runtimes(model, error));
+    }
+    if (!model->runtimes->is_chosen[TRAINING])
+        TDI_TRY(choose(model, TRAINING, mode, rows, error));
+    *configuration = model->runtimes->chosen[TRAINING];
+    return TD_OK;
+}
+
+/* Is a prediction to choose, before any step that trains has? */
+static bool must_choose(const td_model *model, int64_t rows)
+{
+    const tdi_runtimes *runtimes = model->runtimes;
+    if (runtimes->is_chosen[TRAINING] || runtimes->is_chosen[INFERENCE])
+        return false;
+    return tdi_computes_bfloat16(runtimes->all.at[0]) || (!model->compiled.is_set && !has_few(runtimes, rows));
+}
+
+static const tdi_configuration *base_of(const tdi_runtimes *runtimes)
+{
+    return runtimes->is_chosen[TRAINING]    ? &runtimes->chosen[TRAINING]
+           : runtimes->is_chosen[INFERENCE] ? &runtimes->chosen[INFERENCE]
+                                            : &runtimes->rules;
+}
+
+static td_status configure_inference(td_model *model, tdi_mode mode, int64_t rows, tdi_configuration *configuration,
+                                     tdi_error *error)
+{
+    if (must_choose(model, rows))
+        TDI_TRY(choose(model, INFERENCE, mode, rows, error));
+    const tdi_configuration *base = base_of(model->runtimes);
+    *configuration = *base;
+    if (mode == TDI_CONFUSION)
+        return TD_OK;
+    if (tdi_has_too_few(&base->division, rows))
+        configuration->division = tdi_divide_few(&base->division, 1);
+    else if (base->few && !has_few(model->runtimes, rows))
+        configuration->division = model->runtimes->rules.division;
+    return TD_OK;
+}
+
+/* ---- for others ---- */
 
 td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error)
 {
-    TDI_TRY(tdi_runtime_of(model, runtime, error));
-    tdi_configuration way;
-    bool own = !tdi_needs_other_runtime(*runtime, mode, rows, &way) || lacks_precision(*runtime);
-    return own ? TD_OK : runtime_apart(model, &way, runtime, error);
+    tdi_configuration configuration;
+    TDI_TRY(need_runtimes(model, error));
+    TDI_TRY((tdi_trains(mode) ? configure_training : configure_inference)(model, mode, rows, &configuration, error));
+    return runtime_of(model, &configuration, runtime, error);
 }
 
-/* Makes all anew for another way; sums that a backup has brought before the first step stay. When it fails all is as it
- * was, and is asked again. */
-static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_configuration *way, tdi_error *error)
+td_status tdi_runtime_for_report(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error)
 {
-    int parts = runtime->division.parts, count = tdi_runtime_sums(runtime, mode);
-    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
-    if (!sums)
-        return tdi_no_memory(error);
-    tdi_runtime_get_sums(runtime, mode, sums);
-    tdi_runtime before = *runtime;
-    tdi_runtime_forget(runtime);
-    runtime->division = way->division;
-    runtime->float32 = way->float32;
-    td_status status = tdi_runtime_furnish(runtime, error);
-    if (status == TD_OK && count)
-        status = tdi_runtime_put_sums(runtime, mode, parts, count, sums, error);
-    free(sums);
-    if (status == TD_OK) {
-        tdi_runtime_clear(&before);
-        return TD_OK;
+    tdi_runtimes *runtimes = model->runtimes;
+    if (tdi_trains(mode) && runtimes && runtimes->is_chosen[TRAINING])
+        return runtime_of(model, &runtimes->chosen[TRAINING], runtime, error);
+    return tdi_runtime_for(model, mode, rows, runtime, error);
+}
+
+tdi_runtime *tdi_runtime_own(const td_model *model)
+{
+    return model->runtimes ? find_runtime(model->runtimes, base_of(model->runtimes)) : NULL;
+}
+
+const tdi_configuration *tdi_configuration_of(const td_model *model, tdi_mode mode)
+{
+    const tdi_runtimes *runtimes = model->runtimes;
+    if (!runtimes)
+        return NULL;
+    if (runtimes->is_chosen[TRAINING])
+        return &runtimes->chosen[TRAINING];
+    return !tdi_trains(mode) && runtimes->is_chosen[INFERENCE] ? &runtimes->chosen[INFERENCE] : NULL;
+}
+
+td_status tdi_configure(td_model *model, tdi_configuration configuration, int64_t rows, tdi_error *error)
+{
+    TDI_TRY(need_runtimes(model, error));
+    return commit(model, TRAINING, &configuration, rows, error);
+}
+
+td_status tdi_configure_clone(td_model *clone, const td_model *model, tdi_error *error)
+{
+    TDI_TRY(need_runtimes(clone, error));
+    for (int purpose = 0; model->runtimes && purpose < PURPOSES; purpose++) {
+        clone->runtimes->chosen[purpose] = model->runtimes->chosen[purpose];
+        clone->runtimes->is_chosen[purpose] = model->runtimes->is_chosen[purpose];
     }
-    tdi_runtime_clear(runtime);
-    *runtime = before;
-    runtime->settled = false;
-    return status;
-}
-
-td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int64_t rows, tdi_error *error)
-{
-    tdi_division division;
-    if (!tdi_divide_again(&runtime->division, parts, rows, &division))
-        return TD_OK;
-    runtime->settled = true;
-    if (float32)
-        tdi_say_float32(runtime->model, float32_is_faster);
-    if (parts == runtime->division.parts && float32 == runtime->float32)
-        return TD_OK;
-    TDI_TRY(change_way(runtime, TDI_TRAIN, &(tdi_configuration){.division = division, .float32 = float32}, error));
-    runtime->for_few = is_for_few(runtime, rows);
     return TD_OK;
 }
 
-/* The first steps that train (of a model that cannot be trained: that predict) say which way all go; until then a model
- * to be trained goes by the rules, and where it would compute in bfloat16 the way that its predictions say for now. */
-static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
+bool tdi_runtime_is_chosen(const td_model *model, int *parts, bool *float32)
 {
-    bool for_now = runtime->model->compiled.is_set && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
-    if (runtime->settled)
-        return false;
-    if (for_now && (runtime->settled_for_now || mode == TDI_APPLY || !tdi_computes_bfloat16(runtime)))
-        return false;
-    runtime->settled = !for_now;
-    return true;
+    const tdi_configuration *chosen = tdi_configuration_of(model, TDI_TRAIN);
+    *parts = chosen ? chosen->division.parts : 0;
+    *float32 = chosen && chosen->float32;
+    return chosen;
 }
 
-/* What predictions alone have settled: a run that trains makes the same choices with them and without. */
-static td_status unsettle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+td_status tdi_runtime_resume(td_model *model, int parts, bool float32, int64_t rows, tdi_error *error)
 {
-    bool changed = runtime->settled_for_now && runtime->way && runtime->way->chosen > 0;
-    if (changed)
-        TDI_TRY(change_way(runtime, mode, &(tdi_configuration){.division = runtime->by_rules}, error));
-    runtime->way = NULL;
-    runtime->for_few = false;
-    runtime->settled_for_now = !runtime->settled;
-    return changed ? tdi_plans_of(runtime, mode, rows, plans, error) : TD_OK;
-}
-
-td_status tdi_configure(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
-{
-    tdi_configuration way;
-    if (!is_asked(runtime, mode))
+    tdi_configuration configuration = {.float32 = float32};
+    TDI_TRY(need_runtimes(model, error));
+    if (!tdi_divide_again(&model->runtimes->rules.division, parts, rows, &configuration.division))
         return TD_OK;
-    TDI_TRY(unsettle(runtime, mode, rows, plans, error));
-    const tdi_plan *largest = plans[runtime->division.parts - 1];
-    if (!tdi_choose_other(runtime, mode, rows, largest, &way))
-        return TD_OK;
-    td_status status = change_way(runtime, mode, &way, error);
-    if (status != TD_OK) {
-        runtime->settled_for_now = false;
-        runtime->way = NULL;
-        return status;
-    }
-    runtime->for_few = is_for_few(runtime, rows);
-    if (way.float32)
-        tdi_say_float32(runtime->model, float32_is_faster);
-    return tdi_plans_of(runtime, mode, rows, plans, error);
+    return commit(model, TRAINING, &configuration, rows, error);
 }

@@ -153,7 +153,6 @@ td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
     const tdi_tuning_cache *cache = runtime->chooser.cache;
     double seconds = cache ? cache->seconds : 0;
     TDI_TRY(tdi_plans_of(runtime, mode, rows, plans, error));
-    TDI_TRY(tdi_configure(runtime, mode, rows, plans, error));
     if (cache && cache->seconds > seconds)
         tdi_buffers_trim();
     TDI_TRY(make_room(runtime, mode, plans, error));

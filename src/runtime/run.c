@@ -527,13 +527,6 @@ td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, i
     return TD_OK;
 }
 
-bool tdi_runtime_is_settled(const tdi_runtime *runtime, int *parts, bool *float32)
-{
-    *parts = runtime->division.parts;
-    *float32 = runtime->float32;
-    return runtime->settled;
-}
-
 bool tdi_runtime_has_gradients(const tdi_runtime *runtime)
 {
     return runtime->fresh_gradients;

@@ -57,7 +57,7 @@ static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
 }
 
 /* Makes shards and workers, as the division says, and sees that the context has threads for them. */
-td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error)
+static td_status furnish(tdi_runtime *runtime, tdi_error *error)
 {
     td_model *model = runtime->model;
     const tdi_division *d = &runtime->division;
@@ -80,31 +80,26 @@ td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error)
     return TD_OK;
 }
 
-static void go(tdi_runtime *runtime, const tdi_configuration *way)
-{
-    runtime->division = way->division;
-    runtime->float32 = way->float32;
-    runtime->sharing = way->sharing;
-    runtime->settled = true;
-}
-
-static td_status make_runtime(tdi_runtime *runtime, const tdi_configuration *way, tdi_error *error)
+static td_status make_runtime(tdi_runtime *runtime, const tdi_configuration *configuration, tdi_error *error)
 {
     td_model *model = runtime->model;
     const char *devices = model->compiled.devices ? model->compiled.devices : "cpu";
     runtime->memory = tdi_memory_allowed();
     TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
-    TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
-    runtime->by_rules = runtime->division;
-    if (way) {
-        go(runtime, way);
-    } else if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model)) {
-        tdi_say_float32(model, runtime->devices[0]->no_bfloat16);
+    if (configuration) {
+        runtime->division = configuration->division;
+        runtime->float32 = configuration->float32;
+        runtime->sharing = configuration->sharing;
+    } else {
+        TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
+        if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model))
+            tdi_say_float32(model, runtime->devices[0]->no_bfloat16);
     }
-    return tdi_runtime_furnish(runtime, error);
+    return furnish(runtime, error);
 }
 
-td_status tdi_runtime_open(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error)
+td_status tdi_runtime_open(td_model *model, const tdi_configuration *configuration, tdi_runtime **runtime,
+                           tdi_error *error)
 {
     *runtime = calloc(1, sizeof **runtime);
     if (!*runtime)
@@ -112,7 +107,7 @@ td_status tdi_runtime_open(td_model *model, const tdi_configuration *way, tdi_ru
     (*runtime)->model = model;
     (*runtime)->state = model->state;
     (*runtime)->bindings = 1;
-    td_status status = make_runtime(*runtime, way, error);
+    td_status status = make_runtime(*runtime, configuration, error);
     if (status != TD_OK) {
         tdi_runtime_free(*runtime);
         *runtime = NULL;
@@ -122,26 +117,19 @@ td_status tdi_runtime_open(td_model *model, const tdi_configuration *way, tdi_ru
 
 void tdi_fix_threads(tdi_runtime *runtime, tdi_mode mode, bool in_turn)
 {
-    const double never = 1e9, nothing = 1e-9; /* seconds: no other way is tried, no stretch ends before its job */
+    const double
+        never = 1e9,
+        nothing = 1e-9; /* seconds: threads and one in their place are not compared, no stretch ends before its job */
     runtime->modes[mode].governor = (tdi_thread_governor){.in_turn = in_turn, .wait = never, .last = nothing};
 }
 
-td_status tdi_runtime_create(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error)
+td_status tdi_runtime_create(td_model *model, const tdi_configuration *configuration, tdi_runtime **runtime,
+                             tdi_error *error)
 {
-    TDI_TRY(tdi_runtime_open(model, way, runtime, error));
-    (*runtime)->is_trial = way != NULL;
-    for (int m = 0; way && m < TDI_MODES; m++)
+    TDI_TRY(tdi_runtime_open(model, configuration, runtime, error));
+    (*runtime)->is_trial = true;
+    for (int m = 0; m < TDI_MODES; m++)
         tdi_fix_threads(*runtime, (tdi_mode)m, false);
-    return TD_OK;
-}
-
-td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error)
-{
-    if (!model->runtime) {
-        TDI_TRY(tdi_runtime_open(model, NULL, &model->runtime, error));
-        model->free_runtime = tdi_runtime_free;
-    }
-    *runtime = model->runtime;
     return TD_OK;
 }
 
@@ -197,20 +185,10 @@ static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
     free(worker->control);
 }
 
-void tdi_runtime_forget(tdi_runtime *runtime)
+void tdi_runtime_free(tdi_runtime *runtime)
 {
-    runtime->traced = (tdi_traced){0};
-    runtime->team = NULL;
-    runtime->parts = NULL;
-    runtime->gradients = NULL;
-    runtime->workers = NULL;
-    runtime->fresh_gradients = false;
-    memset(runtime->modes, 0, sizeof runtime->modes);
-}
-
-/* Frees what `tdi_runtime_furnish` made and what was made since; devices stay. */
-void tdi_runtime_clear(tdi_runtime *runtime)
-{
+    if (!runtime)
+        return;
     for (int p = 0; runtime->parts && p < runtime->division.parts; p++)
         free_part(runtime, p);
     for (int mode = 0; mode < TDI_MODES; mode++)
@@ -221,14 +199,6 @@ void tdi_runtime_clear(tdi_runtime *runtime)
     free(runtime->traced.tracks);
     free(runtime->gradients);
     tdi_buffer_free(runtime->workers);
-    tdi_runtime_forget(runtime);
-}
-
-void tdi_runtime_free(tdi_runtime *runtime)
-{
-    if (!runtime)
-        return;
-    tdi_runtime_clear(runtime);
     tdi_close_devices(runtime->devices, runtime->n_devices);
     free(runtime);
 }
@@ -266,11 +236,6 @@ static td_status make_program(tdi_runtime *runtime, tdi_mode mode, tdi_error *er
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
     tdi_control_reckon(&state->control, state->program.graph);
-    if (mode == TDI_TRAIN && d->groups > 1 && !runtime->settled && tdi_has_statistics_per_replica(runtime->model))
-        tdi_log(runtime->model->context, TD_LOG_INFO,
-                "batch normalization takes its statistics from each of the %d slices of a batch, not from the whole as "
-                "on one device; its layers are not `synchronized`",
-                d->groups);
     return TD_OK;
 }
 

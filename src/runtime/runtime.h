@@ -5,6 +5,9 @@
 #include "device/device.h"
 #include "model/program.h"
 
+/* Devices, threads and plans of a model, in one configuration. */
+typedef struct tdi_runtime tdi_runtime;
+
 /* Where a step's rows come from. Inputs are numbered by slots, the targets behind the model's inputs. All functions are
  * called by the runtime's threads, several at once, each for its share of rows; `context` is their first argument and
  * belongs to who made the feed, as all memory does that they return. A failure ends the job before the step that lacks
@@ -58,14 +61,12 @@ typedef struct tdi_job {
     double waited; /* a result too: the seconds that the first thread brought rows together and waited for them */
 } tdi_job;
 
-/* The model's runtime, made on first use. */
-td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error);
-/* The one for steps of `rows` rows. Predictions and evaluations have one of their own where they go another way: of
- * fewer rows than cores, which share each row; and of many, where training has been divided for few. */
+/* The runtime for steps of `rows` rows, made on first use; the model owns it. It has the configuration of these steps
+ * (configuration.c), which is chosen here if it was not, by timing where that is allowed: that may take minutes. The
+ * runtimes of other configurations may then be freed, and with them gradients that were not applied. */
 td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
-/* Where steps that train have been divided for few rows and are to have `rows`, which are many: drops the model's
- * runtime, so that all is settled anew. Gradients that were not applied are lost. */
-void tdi_runtime_outgrow(td_model *model, int64_t rows);
+/* The runtime that steps that train use or, before there are any, predictions; NULL: there is none yet. */
+tdi_runtime *tdi_runtime_own(const td_model *model);
 void tdi_runtime_free(tdi_runtime *runtime);
 
 /* Puts another state of its model's architecture under the runtime: from now on jobs read and change that one. Nothing
@@ -108,20 +109,16 @@ void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sum
 td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, int count, const double *sums,
                                tdi_error *error);
 
-/* Have steps settled which way it goes: in how many parts, and whether in float32 where bfloat16 is wished for? */
-bool tdi_runtime_is_settled(const tdi_runtime *runtime, int *parts, bool *float32);
-/* Settles it so before the first step, of batches of `rows`, unless it cannot go that way on these cores. */
-td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int64_t rows, tdi_error *error);
+/* Whether the configuration of steps that train is chosen; its number of shards, and whether it computes in float32
+ * although bfloat16 is wished for. */
+bool tdi_runtime_is_chosen(const td_model *model, int *parts, bool *float32);
+/* Chooses that configuration, before the first step, for steps of `rows` rows. Where no division of these cores has so
+ * many shards, nothing is chosen. */
+td_status tdi_runtime_resume(td_model *model, int parts, bool float32, int64_t rows, tdi_error *error);
 
 /* Are there gradients of a TDI_GRADIENTS step that no step has consumed since? */
 bool tdi_runtime_has_gradients(const tdi_runtime *runtime);
 /* The reduced gradient of a trained variable after a TDI_GRADIENTS step. */
 float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *variable);
-
-/* How a step of `batch` rows is made; mode: TDI_TRAIN, TDI_EVALUATE or TDI_PREDICT. */
-td_status tdi_runtime_explain(tdi_runtime *runtime, tdi_mode mode, int64_t batch, bool json, FILE *out,
-                              tdi_error *error);
-/* Where the time of such steps goes: some are run on a clone of the model, which stays as it is. */
-td_status tdi_explain_time(const td_model *model, tdi_mode mode, int64_t batch, bool json, FILE *out, tdi_error *error);
 
 #endif

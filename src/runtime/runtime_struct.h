@@ -14,7 +14,7 @@ typedef struct tdi_kept_plan {
     uint64_t used; /* the runtime's clock at the last use */
     tdi_plan *plan;
     uint64_t bound; /* the runtime's `bindings` when the plan's addresses were resolved; 0: they were not yet */
-    const tdi_tuned *sharing; /* NULL: that all lanes share its ops was never in doubt */
+    const tdi_tuned *sharing; /* between numbers of threads; NULL: nothing was asked, all share its ops */
 } tdi_kept_plan;
 
 /* Where rows of one input are brought together. */
@@ -66,10 +66,10 @@ struct tdi_runtime {
     tdi_model_state *state; /* under it now: what its plans read and write */
     tdi_device *devices[TDI_MAX_PARTS];
     int n_devices;
-    tdi_division division;
-    tdi_team *team; /* the context's */
+    tdi_division division; /* of its configuration */
+    tdi_team *team;        /* the context's */
     tdi_idle_threads idle;
-    bool is_trial; /* as tdi_fix_threads says, however its threads are best used */
+    bool is_trial; /* its threads are used as tdi_fix_threads says, and not as the governor would */
     tdi_part_state *parts;
     float **gradients; /* [parts]: every shard's arena */
     tdi_worker *workers;
@@ -78,36 +78,45 @@ struct tdi_runtime {
     uint64_t bindings;    /* how often addresses that plans are bound to have changed; from 1 on */
     bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
     tdi_traced traced;
-    tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
+    tdi_chooser chooser; /* cache NULL: rules alone choose kernels */
     /* Set when a kernel's library had no memory for its work; taken in turns by steps, since some threads are in the
      * next step before others have looked. */
     atomic_bool out_of_memory[2];
-    bool settled;          /* nobody asks the clock for another way any more */
-    bool settled_for_now;  /* until the first steps that train: predictions alone have asked it */
-    tdi_division by_rules; /* before the clock was asked */
-    bool for_few;          /* divided for steps of fewer rows than cores */
-    bool float32;          /* although bfloat16 is wished for and the device has it */
-    int sharing;           /* lanes that share ops; 0: each plan finds out for itself */
-    const tdi_tuned *way;  /* what the clock said of whole steps; NULL: it was not asked */
-    double trial_bytes;    /* that asking it has taken, for a while; 0: it was not asked in this process */
-    int64_t memory;        /* bytes that the process may use */
+    /* Its configuration, which never changes. */
+    bool float32;           /* although bfloat16 is wished for and the device has it */
+    int sharing;            /* threads of a worker that share its ops; 0: each plan asks */
+    const tdi_tuned *tuned; /* the trial of whole steps that chose it; NULL: rules did */
+    double trial_bytes;     /* the most memory that trials of its steps took in this process */
+    int64_t memory;         /* bytes that the process may use */
 };
 
-/* How a model could be run. */
+/* How a model's steps are run. Chosen once for its key (configuration.c), never changed afterwards. */
 typedef struct tdi_configuration {
     tdi_division division;
-    bool float32;
-    int sharing;
+    bool float32;           /* although bfloat16 is wished for and the device has it */
+    int sharing;            /* threads of a worker that share its ops; 0: each plan asks */
+    bool few;               /* divided for steps of fewer rows than the rules' division has shards */
+    const tdi_tuned *tuned; /* the trial that chose it; NULL: rules did */
+    double trial_bytes;     /* memory that the trial took, for a while */
 } tdi_configuration;
 
-/* A runtime of its own for `model`, which goes the way given, by all its threads: model->runtime is left alone. */
-td_status tdi_runtime_create(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error);
-/* From now on its steps of this mode are made by all its threads, or by one in their place. */
+/* Makes a runtime of the configuration, by rules where it is NULL. The caller frees it. */
+td_status tdi_runtime_open(td_model *model, const tdi_configuration *configuration, tdi_runtime **runtime,
+                           tdi_error *error);
+/* The same for trials: all its threads run its steps, until tdi_fix_threads says otherwise. */
+td_status tdi_runtime_create(td_model *model, const tdi_configuration *configuration, tdi_runtime **runtime,
+                             tdi_error *error);
+/* From now on steps of this mode are run by all its threads, or by one in their place. */
 void tdi_fix_threads(tdi_runtime *runtime, tdi_mode mode, bool in_turn);
 
-/* Whether steps need another runtime than the model's own, and which configuration it has. Predictions and evaluations
- * do when they have fewer rows than it has shards, or when it is divided for few rows and they have many. */
-bool tdi_needs_other_runtime(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_configuration *way);
+/* Commits the configuration that steps of `rows` rows train in, whatever was chosen before. */
+td_status tdi_configure(td_model *model, tdi_configuration configuration, int64_t rows, tdi_error *error);
+/* The configuration chosen for steps of this mode; NULL: none yet. */
+const tdi_configuration *tdi_configuration_of(const td_model *model, tdi_mode mode);
+/* Lets the clone run its steps in the configurations that the model has chosen. */
+td_status tdi_configure_clone(td_model *clone, const td_model *model, tdi_error *error);
+/* As tdi_runtime_for, but never chooses again for steps that train. */
+td_status tdi_runtime_for_report(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
 
 /* When the context has a trace: gives names to the items of plans[parts] and a track to each thread. */
 td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error);
@@ -131,13 +140,6 @@ void tdi_runtime_disconnect(tdi_runtime *runtime, tdi_mode mode);
 /* Makes the mode's program and every shard's accumulators, before its first step. */
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 
-/* A runtime of the model's that goes the way given, or asks the clock for one; the caller frees it. */
-td_status tdi_runtime_open(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error);
-/* Threads, parts and workers, as the division says; all of them, and what was made since, freed; all of them left to a
- * copy of the struct. */
-td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error);
-void tdi_runtime_clear(tdi_runtime *runtime);
-void tdi_runtime_forget(tdi_runtime *runtime);
 /* Makes the mode's program, and communicators for it: new ones when a step has broken those before. */
 td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 /* Memory for a step of these plans, [parts]; *grown: addresses have changed. */
@@ -147,8 +149,6 @@ size_t tdi_packed_bytes(const tdi_part_state *part);
 
 /* The plans of all parts for a step of `rows` rows, without memory. */
 td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
-/* Before the first step the way is chosen; where it is another one, `plans` are its. */
-td_status tdi_configure(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
 /* Says once a model that float32 takes bfloat16's place, and why. */
 void tdi_say_float32(td_model *model, const char *why);
 
@@ -165,9 +165,10 @@ void tdi_step_trial(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi
 /* How many threads of a worker had best share the ops of such a step; *answer NULL: all, and nothing was asked. */
 void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
                         const tdi_tuned **answer);
-/* Is another configuration than the runtime's the one to take? */
-bool tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
-                      tdi_configuration *configuration);
+/* Chooses the configuration for steps of `rows` rows, such as `plan` is one of on a runtime of the rules'
+ * configuration, by the tuning cache, a trial, or rules. */
+void tdi_choose_configuration(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                              tdi_configuration *configuration);
 
 /* Of all workers. */
 static inline int tdi_runtime_threads(const tdi_runtime *runtime)

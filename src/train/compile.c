@@ -144,7 +144,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
         free(devices);
         return status;
     }
-    tdi_model_drop_runtime(model);
+    tdi_model_drop_runtimes(model);
     model->compiled = wished.compiled;
     if (devices) {
         free(model->compiled.devices);

@@ -31,7 +31,7 @@ static bool is_open(const tdi_epoch_run *run)
     return run->samples == TDI_SAMPLES_UNKNOWN;
 }
 
-static td_status runtime_of(const tdi_epoch_run *run, tdi_runtime **runtime, tdi_error *error)
+td_status tdi_epoch_runtime(const tdi_epoch_run *run, tdi_runtime **runtime, tdi_error *error)
 {
     int64_t rows = is_open(run) || run->batch < run->samples ? run->batch : run->samples;
     return tdi_runtime_for(run->model, run->job.mode, rows, runtime, error);
@@ -228,7 +228,7 @@ td_status tdi_run_epoch(tdi_epoch_run *run, tdi_error *error)
                             .training = run->job.mode == TDI_TRAIN,
                             .columns = tdi_input_slots(run->model, run->job.mode),
                             .stop = run->job.stop};
-    TDI_TRY(runtime_of(run, &runtime, error));
+    TDI_TRY(tdi_epoch_runtime(run, &runtime, error));
     TDI_TRY(tdi_source_begin(run->source, &facts, error));
     td_status status = run_feed(run, runtime, error);
     tdi_source_end(run->source);
@@ -289,7 +289,7 @@ td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode
                          .epoch = epoch,
                          .progress = &progress,
                          .job = {.mode = mode}};
-    TDI_TRY(runtime_of(&run, &runtime, error));
+    TDI_TRY(tdi_epoch_runtime(&run, &runtime, error));
     tdi_runtime_reset_sums(runtime, mode);
     TDI_TRY(tdi_run_epoch_in_order(&run, out, error));
     *samples = run.samples;

@@ -27,6 +27,9 @@ typedef struct tdi_epoch_run {
     int64_t done;           /* steps */
 } tdi_epoch_run;
 
+/* The runtime that runs its steps. */
+td_status tdi_epoch_runtime(const tdi_epoch_run *run, tdi_runtime **runtime, tdi_error *error);
+
 /* Runs all steps. TD_STOPPED after td_request_stop, which is seen between two steps, and between two samples where
  * these have to be made. */
 td_status tdi_run_epoch(tdi_epoch_run *run, tdi_error *error);

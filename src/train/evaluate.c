@@ -20,9 +20,10 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     TDI_TRY(tdi_samples_of_steps(source, "steps", args->steps, batch, &samples, error));
     tdi_samples_words words = {source->name, "samples", "steps (--steps)"};
     TDI_TRY(tdi_model_check_samples(model, samples, batch, &words, error));
-    TDI_TRY(tdi_runtime_of(model, &runtime, error));
     TDI_TRY(tdi_evaluate_source(model, source, args->confusion ? TDI_CONFUSION : TDI_EVALUATE, 0, &samples, batch, "",
                                 args->progress, &logs, error));
+    if (args->confusion)
+        TDI_TRY(tdi_runtime_for(model, TDI_CONFUSION, batch, &runtime, error));
     if (args->confusion)
         TDI_TRY(tdi_confusion_create(runtime, model, args, samples, args->confusion, error));
     if (args->logs)

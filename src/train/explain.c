@@ -1,4 +1,5 @@
-/* explain.c - td_explain. */
+/* explain.c - td_explain: checks what the caller gave; profile/explain.h makes the report. */
+#include "profile/explain.h"
 #include "train/epoch_run.h"
 
 static td_status mode_of(const td_explain_args *args, tdi_mode *mode, tdi_error *error)
@@ -24,26 +25,15 @@ static td_status mode_of(const td_explain_args *args, tdi_mode *mode, tdi_error 
 
 static td_status explain(const td_explain_args *args, tdi_error *error)
 {
-    tdi_mode mode = TDI_PREDICT;
-    tdi_runtime *runtime;
-    int parts;
-    bool float32;
-    int64_t batch = tdi_model_batch_size(args->model, args->batch_size);
-    bool json = args->json == TD_YES;
+    tdi_explain_spec spec = {.mode = TDI_PREDICT,
+                             .batch = tdi_model_batch_size(args->model, args->batch_size),
+                             .json = args->json == TD_YES,
+                             .time = args->time == TD_YES};
     TDI_TRY(tdi_check_batch_size(args->guard, "td_explain", args->batch_size, error));
-    TDI_TRY(mode_of(args, &mode, error));
+    TDI_TRY(mode_of(args, &spec.mode, error));
     if (!args->out)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_explain: a FILE to write to was expected");
-    if (args->time == TD_YES) {
-        TDI_TRY(tdi_explain_time(args->model, mode, batch, json, args->out, error));
-    } else {
-        TDI_TRY(tdi_runtime_for(args->model, mode, batch, &runtime, error));
-        bool settled = tdi_runtime_is_settled(runtime, &parts, &float32);
-        td_status status = tdi_runtime_explain(runtime, mode, batch, json, args->out, error);
-        if (!settled) /* steps to come may have other rows */
-            tdi_model_drop_runtime(args->model);
-        TDI_TRY(status);
-    }
+    TDI_TRY(tdi_explain(args->model, &spec, args->out, error));
     bool written = fflush(args->out) == 0 && !ferror(args->out);
     return written ? TD_OK : tdi_fail(error, TD_IO, "the report could not be written");
 }

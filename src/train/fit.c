@@ -163,10 +163,7 @@ static td_status order_epoch(fit *f, int epoch, tdi_error *error)
 static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch *result, tdi_error *error)
 {
     tdi_runtime *runtime;
-    TDI_TRY(tdi_runtime_of(f->model, &runtime, error));
     TDI_TRY(order_epoch(f, epoch, error));
-    if (!f->training.steps)
-        tdi_runtime_reset_sums(runtime, TDI_TRAIN);
     tdi_epoch_run run = {.model = f->model,
                          .source = f->train,
                          .order = f->order,
@@ -183,6 +180,9 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .input_threads = f->args->input_threads,
                          .job = {.mode = TDI_TRAIN, .seed = f->training.seed, .ramp = f->ramp}};
     run.job.ramp.done = (int64_t)epoch * f->steps;
+    TDI_TRY(tdi_epoch_runtime(&run, &runtime, error));
+    if (!f->training.steps)
+        tdi_runtime_reset_sums(runtime, TDI_TRAIN);
     td_status status = tdi_run_epoch(&run, error);
     f->training.rate_factor = (double)tdi_ramp_factor(&run.job.ramp, run.done);
     TDI_TRY(status);
@@ -325,7 +325,6 @@ static td_status run(fit *f, tdi_error *error)
     if (f->args->adapt == TD_YES)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
-    tdi_runtime_outgrow(f->model, f->batch);
     TDI_TRY(begin(f, error));
     scale_rate(f);
     td_status status = run_epochs(f, error);

@@ -83,8 +83,6 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
     tdi_runtime *runtime;
     TDI_TRY(check(model, b, job->mode, error));
     TDI_TRY(tdi_model_check_rows(model, b->rows, error));
-    if (job->mode == TDI_TRAIN || job->mode == TDI_GRADIENTS)
-        tdi_runtime_outgrow(model, b->rows);
     TDI_TRY(tdi_runtime_for(model, job->mode, b->rows, &runtime, error));
     tdi_array_feed feed = feed_of(model, b, job->mode);
     job->feed = tdi_feed_arrays(&feed);
@@ -186,23 +184,25 @@ td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, flo
 
 float *td_gradient(td_model *model, int index)
 {
-    if (!model || index < 0 || index >= model->architecture->weights.count || !model->runtime)
+    if (!model || index < 0 || index >= model->architecture->weights.count)
         return NULL;
+    const tdi_runtime *runtime = tdi_runtime_own(model);
     const tdi_variable *variable = &model->architecture->weights.at[index]->variable;
-    return variable->trainable ? tdi_runtime_gradient(model->runtime, variable) : NULL;
+    return runtime && variable->trainable ? tdi_runtime_gradient(runtime, variable) : NULL;
 }
 
 static td_status apply(td_model *model, tdi_error *error)
 {
     TDI_TRY(tdi_model_check_idle(model, "td_apply_gradients", error));
     TDI_TRY(tdi_check_compiled(model, true, error));
-    if (!model->runtime || !tdi_runtime_has_gradients(model->runtime))
+    tdi_runtime *runtime = tdi_runtime_own(model);
+    if (!runtime || !tdi_runtime_has_gradients(runtime))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "model \"%s\" has no gradients to apply: call td_compute_gradients before each "
                         "td_apply_gradients",
                         model->architecture->name);
     tdi_job job = {.mode = TDI_APPLY, .samples = 1, .batch = 1, .steps = 1, .seed = model->state->seed};
-    return tdi_runtime_run(model->runtime, &job, error);
+    return tdi_runtime_run(runtime, &job, error);
 }
 
 td_status td_apply_gradients(td_model *model)

@@ -192,7 +192,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 static void run_all_threads(td_model *model, bool all)
 {
     for (int mode = 0; mode < TDI_MODES; mode++)
-        tdi_fix_threads(model->runtime, (tdi_mode)mode, !all);
+        tdi_fix_threads(tdi_runtime_own(model), (tdi_mode)mode, !all);
 }
 
 static td_model *wide_model(td_context *context, const td_optimizer *optimizer)
@@ -214,7 +214,7 @@ static td_model *make_model(td_context *context, const net *net, breaker *b)
     assert_string_equal(td_error(context), "");
     model->compiled.strategy = &b->base;
     tdi_runtime *runtime;
-    assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
+    assert_int_equal(tdi_runtime_for(model, TDI_TRAIN, BATCH, &runtime, NULL), TD_OK);
     runtime->is_trial = true;
     run_all_threads(model, true);
     return model;
@@ -247,9 +247,9 @@ static snapshot take_snapshot(const td_model *model)
 static void expect_nothing_counted(const td_model *model)
 {
     double sums[64] = {0};
-    int count = tdi_runtime_sums(model->runtime, TDI_TRAIN) * tdi_runtime_parts(model->runtime) * 2;
+    int count = tdi_runtime_sums(tdi_runtime_own(model), TDI_TRAIN) * tdi_runtime_parts(tdi_runtime_own(model)) * 2;
     assert_in_range(count, 1, 64);
-    tdi_runtime_get_sums(model->runtime, TDI_TRAIN, sums);
+    tdi_runtime_get_sums(tdi_runtime_own(model), TDI_TRAIN, sums);
     for (int i = 0; i < count; i++)
         assert_true(sums[i] == 0);
 }
@@ -521,7 +521,7 @@ static void check_moved(const net *net, const way *w)
     for (int step = 0; step < STEPS; step++) {
         arm(&b, -1, 0);
         assert_int_equal(train_step(model, step), TD_OK);
-        tdi_runtime *runtime = model->runtime;
+        tdi_runtime *runtime = tdi_runtime_own(model);
         const tdi_program *program = &runtime->modes[TDI_TRAIN].program;
         assert_int_equal(tdi_runtime_prepare(runtime, TDI_TRAIN, BATCH, plans, NULL), TD_OK);
         expect_reduced(b.list, model, b.moved[TDI_REDUCE]);

@@ -40,10 +40,10 @@ static void models_come_and_go(void **state)
     td_context *context = td_context_create(NULL);
     td_model *first = train(context);
     int threads = threads_now();
-    const tdi_team *team = first->runtime->team;
+    const tdi_team *team = tdi_runtime_own(first)->team;
     for (int i = 0; i < TIMES; i++) {
         td_model *model = train(context);
-        assert_ptr_equal(model->runtime->team, team);
+        assert_ptr_equal(tdi_runtime_own(model)->team, team);
         td_model_free(model);
     }
     assert_int_equal(threads_now(), threads);
@@ -72,7 +72,7 @@ static void the_largest_need_counts(void **state)
     for (int shards = 1; shards <= 8; shards *= 2) {
         td_model *model = small_model(context, SMALL_CNN, td_sgd(), (td_strategy){.shards = shards});
         assert_int_equal(td_train_on_batch(model, ROWS, x, y, NULL), TD_OK);
-        int used = model->runtime->division.workers * model->runtime->division.lanes;
+        int used = tdi_runtime_own(model)->division.workers * tdi_runtime_own(model)->division.lanes;
         assert_true(threads_now() - before + 1 >= used && used <= tdi_cores_allowed());
     }
     assert_true(threads_now() - before < tdi_cores_allowed() + 1);

@@ -79,8 +79,7 @@ static td_model *make(td_context *context, const net *net, const member *member,
     model->compiled.by_rules = true;
     tdi_configuration configuration = {
         .division = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes}};
-    assert_int_equal(tdi_runtime_create(model, &configuration, &model->runtime, NULL), TD_OK);
-    model->free_runtime = tdi_runtime_free;
+    assert_int_equal(tdi_configure(model, configuration, ROWS, NULL), TD_OK);
     return model;
 }
 
@@ -125,20 +124,20 @@ static void check(const net *net, int workers, int lanes)
         assert_int_equal(tdi_model_state_copy(alone[i]->state, true, &states[i], NULL), TD_OK);
         states[i]->dropout[0] = net->members[i].dropout;
         for (int step = 0; step < STEPS; step++)
-            run(alone[i]->runtime, TDI_TRAIN, step, net->members[i].seed);
-        losses[i] = loss_of(alone[i]->runtime, net->members[i].seed);
+            run(tdi_runtime_own(alone[i]), TDI_TRAIN, step, net->members[i].seed);
+        losses[i] = loss_of(tdi_runtime_own(alone[i]), net->members[i].seed);
     }
     for (int first = 0; first < STEPS; first += TURN)
         for (int i = 0; i < 2; i++) {
-            tdi_runtime_put_state(shared->runtime, states[i]);
+            tdi_runtime_put_state(tdi_runtime_own(shared), states[i]);
             for (int step = first; step < first + TURN && step < STEPS; step++)
-                run(shared->runtime, TDI_TRAIN, step, net->members[i].seed);
+                run(tdi_runtime_own(shared), TDI_TRAIN, step, net->members[i].seed);
         }
     for (int round = 0; round < 2; round++)
         for (int i = 0; i < 2; i++) {
-            tdi_runtime_put_state(shared->runtime, states[i]);
+            tdi_runtime_put_state(tdi_runtime_own(shared), states[i]);
             if (round == 0)
-                assert_true(loss_of(shared->runtime, net->members[i].seed) == losses[i]);
+                assert_true(loss_of(tdi_runtime_own(shared), net->members[i].seed) == losses[i]);
             else
                 expect_same(net, i, states[i], alone[i]->state);
         }

@@ -154,7 +154,7 @@ static float *train(int kind, bool in_turn, int64_t *count)
         kind < 0 ? lstm_model(context, kind)
                  : small_model(context, (small_kind)kind, td_adam(), (td_strategy){.devices = test_devices(2)});
     tdi_runtime *runtime;
-    assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
+    assert_int_equal(tdi_runtime_for(model, TDI_TRAIN, batch_of(kind), &runtime, NULL), TD_OK);
     runtime->modes[TDI_TRAIN].governor = (tdi_thread_governor){.in_turn = in_turn, .wait = 1e9};
     runtime->modes[TDI_PREDICT].governor = runtime->modes[TDI_TRAIN].governor;
     td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y), .epochs = 3,

@@ -11,11 +11,12 @@
 #include <string.h>
 
 #include "base/machine.h"
+#include "profile/explain.h"
 #include "runtime/runtime_struct.h"
 #include "support/devices.h"
 #include "support/small.h"
 
-enum { SAMPLES = 64, SIDE = 28, SAMPLE = SIDE * SIDE, CLASSES = 10, STEPS = 3 };
+enum { SAMPLES = 64, SIDE = 28, SAMPLE = SIDE * SIDE, CLASSES = 10, STEPS = 3, MANY_ROWS = 1 << 20 };
 
 static const int lane_counts[] = {3, 4, 8, 16};
 enum { COUNTS = sizeof lane_counts / sizeof *lane_counts };
@@ -83,9 +84,11 @@ static td_model *make_undivided(td_context *context, const net *net)
 static td_model *make_divided(td_context *context, const net *net, const tdi_division *division)
 {
     td_model *model = make_undivided(context, net);
-    tdi_configuration way = {.division = *division};
-    assert_int_equal(tdi_runtime_create(model, &way, &model->runtime, NULL), TD_OK);
-    model->free_runtime = tdi_runtime_free;
+    assert_int_equal(tdi_configure(model, (tdi_configuration){.division = *division}, MANY_ROWS, NULL), TD_OK);
+    tdi_runtime *runtime = tdi_runtime_own(model);
+    runtime->is_trial = true;
+    for (int mode = 0; mode < TDI_MODES; mode++)
+        tdi_fix_threads(runtime, (tdi_mode)mode, false);
     return model;
 }
 
@@ -209,7 +212,7 @@ static void a_lone_row_is_trained_by_all_cores(void **state)
     td_model *model = make_undivided(context, &lone);
     for (int step = 0; step < STEPS; step++)
         train_step(model, &lone, step);
-    const tdi_division *d = &((tdi_runtime *)model->runtime)->division;
+    const tdi_division *d = &tdi_runtime_own(model)->division;
     assert_true(d->parts == 1 && d->workers == 1 && d->lanes == tdi_cores_allowed());
     float *one = train(&lone, 1, 1, &count), *all = small_weights(model, &count);
     assert_true(relative_difference(all, one, count) < 2e-6);
@@ -227,8 +230,8 @@ static float *train_twice(const net *net, int lanes, bool in_turn, int64_t *coun
     tdi_plan *plans[TDI_MAX_PARTS];
     train_step(model, net, 0);
     if (in_turn) {
-        tdi_mode_state *mode = &((tdi_runtime *)model->runtime)->modes[TDI_TRAIN];
-        assert_int_equal(tdi_runtime_prepare(model->runtime, TDI_TRAIN, net->batch, plans, NULL), TD_OK);
+        tdi_mode_state *mode = &tdi_runtime_own(model)->modes[TDI_TRAIN];
+        assert_int_equal(tdi_runtime_prepare(tdi_runtime_own(model), TDI_TRAIN, net->batch, plans, NULL), TD_OK);
         assert_int_equal(tdi_plans_run_in_turn(plans, 1, 1, mode->steps + 1, mode->communicators), TD_OK);
     } else {
         train_step(model, net, 0);
@@ -261,7 +264,8 @@ static char *explain(const net *net, int lanes, bool json)
     td_context *context = td_context_create(NULL);
     td_model *model = make_model(context, net, 1, lanes);
     FILE *out = open_memstream(&text, &size);
-    assert_int_equal(tdi_runtime_explain(model->runtime, TDI_TRAIN, net->batch, json, out, NULL), TD_OK);
+    tdi_explain_spec spec = {.mode = TDI_TRAIN, .batch = net->batch, .json = json};
+    assert_int_equal(tdi_explain(model, &spec, out, NULL), TD_OK);
     fclose(out);
     td_context_free(context);
     return text;

@@ -32,7 +32,14 @@ static td_model *make(td_context *context)
 
 static int parts(const td_model *model)
 {
-    return tdi_runtime_parts(model->runtime);
+    return tdi_runtime_parts(tdi_runtime_own(model));
+}
+
+static int parts_to_predict(td_model *model, int64_t rows)
+{
+    tdi_runtime *runtime;
+    assert_int_equal(tdi_runtime_for(model, TDI_PREDICT, rows, &runtime, NULL), TD_OK);
+    return tdi_runtime_parts(runtime);
 }
 
 static void expect_near(const float *seen, const float *expected)
@@ -85,7 +92,8 @@ static void many_rows_after_few(void **state)
         assert_int_equal(td_predict_on_batch(by_rows, MANY, x, expected), TD_OK);
         assert_int_equal(td_predict_on_batch(model, MANY, x, seen), TD_OK);
         expect_near(seen, expected);
-        assert_int_equal(tdi_runtime_parts(model->runtimes_apart[1]), cores);
+        assert_int_equal(parts_to_predict(model, MANY), cores);
+        assert_int_equal(parts_to_predict(by_rows, 1), 1);
         expect_same_loss(model, by_rows, 1);
         expect_same_loss(model, by_rows, MANY);
     }

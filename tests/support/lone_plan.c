@@ -13,6 +13,7 @@
 #include "cpu/cpu.h"
 #include "ops/ops.h"
 #include "passes/passes.h"
+#include "profile/explain.h"
 #include "support/devices.h"
 
 lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int lanes)
@@ -53,7 +54,7 @@ char *lone_plan_explain(const lone_plan *p)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    tdi_plan_explain(p->plan, out);
+    tdi_explain_plan(p->plan, out);
     fclose(out);
     return text;
 }

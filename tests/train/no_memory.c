@@ -24,8 +24,8 @@ static float x[ROWS * SMALL_SAMPLE], y[ROWS];
 
 #if !SANITIZED
 static float predictions[ROWS * SMALL_CLASSES];
-static bool other_way;  /* is gone, in the end */
-static atomic_int left; /* allocations until one fails; 0: none does */
+static bool other_configuration; /* is gone, in the end */
+static atomic_int left;          /* allocations until one fails; 0: none does */
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
@@ -63,9 +63,9 @@ int posix_memalign(void **memory, size_t alignment, size_t size)
     return *memory ? 0 : ENOMEM;
 }
 
-/* All choices between whole steps in the file: not what the rules say, and not what a run has found that could not
+/* All answers about whole steps in the file: not what the rules say, and not what a run has found that could not
  * read it. */
-static void take_other_way(void)
+static void take_other_configuration(void)
 {
     const char *machine, *key;
     json_t *of_machine, *choice, *root = json_load_file(scratch_path("choices.json"), 0, NULL);
@@ -84,8 +84,8 @@ static void take_other_way(void)
 /* 0: there are fewer allocations than `nth`. */
 static int check_one(small_kind kind, td_strategy strategy, int nth)
 {
-    if (other_way)
-        take_other_way();
+    if (other_configuration)
+        take_other_configuration();
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, kind, td_adam(), strategy);
     td_logs logs;
@@ -96,12 +96,13 @@ static int check_one(small_kind kind, td_strategy strategy, int nth)
     if (status != TD_OK)
         assert_int_equal(status, TD_NO_MEMORY);
     td_clear_error(context);
-    int64_t next = other_way ? ROWS : FEW; /* the file knows the way of ROWS */
+    int64_t next = other_configuration ? ROWS : FEW; /* the file has an answer for ROWS */
     assert_int_equal(td_train_on_batch(model, next, x, y, &logs), TD_OK);
     assert_int_equal(td_train_on_batch(model, ROWS, x, y, &logs), TD_OK);
     assert_int_equal(td_predict_on_batch(model, FEW, x, predictions), TD_OK);
-    const tdi_tuned *way = model->runtime->way;
-    assert_true(failed || !other_way || (way && way->chosen == 1));
+    const tdi_runtime *runtime = tdi_runtime_own(model);
+    const tdi_tuned *tuned = runtime ? runtime->tuned : NULL;
+    assert_true(failed || !other_configuration || (tuned && tuned->chosen == 1));
     td_context_free(context);
     return failed;
 }
@@ -135,23 +136,23 @@ static void test_two_devices(void **state)
     check(SMALL_SYNC, (td_strategy){.devices = test_devices(2), .shards = 2});
 }
 
-/* The runtime goes another way than it has begun. */
-static void test_other_way(void **state)
+/* Another configuration than the rules' is chosen. */
+static void test_other_configuration(void **state)
 {
     (void)state;
     if (tdi_cores_allowed() < 2 || tdi_cores_allowed() > ROWS)
-        skip(); /* there is one way only */
+        skip(); /* there is one configuration only */
 #if !SANITIZED
     setenv("TANDEM_CACHE", scratch_folder, 1);
-    for (int i = 0; i < 2; i++) { /* the other way has kernels of its own to ask for */
+    for (int i = 0; i < 2; i++) { /* the other configuration has kernels of its own to ask for */
         td_context *context = td_context_create(NULL);
         td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = test_devices(0)});
         td_logs logs;
         assert_int_equal(td_train_on_batch(model, ROWS, x, y, &logs), TD_OK);
         td_context_free(context);
-        take_other_way();
+        take_other_configuration();
     }
-    other_way = true;
+    other_configuration = true;
 #endif
     check(SMALL_MLP, (td_strategy){.devices = test_devices(0)});
 }
@@ -159,7 +160,7 @@ static void test_other_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_device), cmocka_unit_test(test_two_devices),
-                                       cmocka_unit_test(test_other_way)};
+                                       cmocka_unit_test(test_other_configuration)};
     small_data(ROWS, x, y);
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }

@@ -127,7 +127,7 @@ static void save_configuration(td_state *state, const td_model *model)
 {
     int parts;
     bool float32;
-    if (!model->runtime || !tdi_runtime_is_settled(model->runtime, &parts, &float32))
+    if (!tdi_runtime_is_chosen(model, &parts, &float32))
         return;
     tdi_state_enter(state, "way", NULL);
     tdi_state_int(state, "parts", &parts);
@@ -136,7 +136,7 @@ static void save_configuration(td_state *state, const td_model *model)
 
 static void save_sums(td_state *state, td_training *training)
 {
-    tdi_runtime *runtime = training->model->runtime;
+    const tdi_runtime *runtime = tdi_runtime_own(training->model);
     int count = runtime ? tdi_runtime_sums(runtime, TDI_TRAIN) : 0, parts = count ? tdi_runtime_parts(runtime) : 0;
     double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
     if (!sums)
@@ -193,7 +193,7 @@ int64_t tdi_run_sequence(td_state *state)
     return state->error.status == TD_OK ? m.sequence : -1;
 }
 
-static td_status restore_sums(td_state *state, td_training *training, tdi_error *error)
+static td_status restore_sums(td_state *state, td_training *training, int64_t batch, tdi_error *error)
 {
     tdi_runtime *runtime;
     tdi_state_enter(state, "run", NULL);
@@ -206,7 +206,7 @@ static td_status restore_sums(td_state *state, td_training *training, tdi_error 
     tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
     td_status status = tdi_state_outcome(state, error);
     if (status == TD_OK)
-        status = tdi_runtime_of(training->model, &runtime, error);
+        status = tdi_runtime_for(training->model, TDI_TRAIN, batch, &runtime, error);
     if (status == TD_OK)
         status = tdi_runtime_put_sums(runtime, TDI_TRAIN, (int)parts, (int)count, sums, error);
     free(sums);
@@ -216,7 +216,7 @@ static td_status restore_sums(td_state *state, td_training *training, tdi_error 
 /* Drops the plans: new ones take the kernels that the backup's took, with a tuning cache or without. */
 static td_status restore_tuning_cache(const td_state *state, td_model *model, tdi_error *error)
 {
-    tdi_model_drop_runtime(model);
+    tdi_model_drop_runtimes(model);
     model->compiled.by_rules = !state->tuned;
     return state->tuned ? tdi_tuning_cache_restore(model->context, state->tuned, error) : TD_OK;
 }
@@ -224,7 +224,6 @@ static td_status restore_tuning_cache(const td_state *state, td_model *model, td
 /* Restores in how many shards, and whether in float32, steps were run: steps before this run's may have decided it. */
 static td_status restore_configuration(td_state *state, td_model *model, int64_t batch, tdi_error *error)
 {
-    tdi_runtime *runtime;
     int parts = 0;
     bool float32 = false;
     if (!tdi_state_enter(state, "way", NULL))
@@ -232,8 +231,7 @@ static td_status restore_configuration(td_state *state, td_model *model, int64_t
     tdi_state_int(state, "parts", &parts);
     tdi_state_flag(state, "float32", &float32);
     TDI_TRY(tdi_state_outcome(state, error));
-    TDI_TRY(tdi_runtime_of(model, &runtime, error));
-    return tdi_runtime_resume(runtime, parts, float32, batch, error);
+    return tdi_runtime_resume(model, parts, float32, batch, error);
 }
 
 static td_status check_moment(const moment *m, const tdi_run *run, tdi_error *error)
@@ -260,7 +258,7 @@ td_status tdi_run_restore(td_state *state, td_training *training, const tdi_run 
     visit_model(state, training->model);
     TDI_TRY(restore_configuration(state, training->model, run->batch, error));
     if (m.steps)
-        TDI_TRY(restore_sums(state, training, error));
+        TDI_TRY(restore_sums(state, training, run->batch, error));
     training->seed = (uint64_t)m.seed;
     training->epoch = m.epoch;
     training->steps = m.steps;

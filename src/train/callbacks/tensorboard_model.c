@@ -124,7 +124,7 @@ static td_status compute_gradients(td_training *training, tdi_error *error)
                    .batch = rows,
                    .samples = rows,
                    .seed = training->seed};
-    TDI_TRY(tdi_runtime_of(training->model, &runtime, error));
+    TDI_TRY(tdi_runtime_for(training->model, TDI_GRADIENTS, rows, &runtime, error));
     tdi_runtime_reset_sums(runtime, TDI_GRADIENTS);
     return tdi_runtime_run(runtime, &job, error);
 }
@@ -138,8 +138,8 @@ static void write_gradients(tdi_events *events, const td_training *training)
         if (!variable->trainable)
             continue;
         path_of(model, model->architecture->weights.at[i], path);
-        write_histogram(events, path, "gradient", training->epoch, tdi_runtime_gradient(model->runtime, variable),
-                        tdi_shape_elements(&variable->shape));
+        write_histogram(events, path, "gradient", training->epoch,
+                        tdi_runtime_gradient(tdi_runtime_own(model), variable), tdi_shape_elements(&variable->shape));
     }
 }
 

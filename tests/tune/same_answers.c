@@ -1,5 +1,5 @@
-/* What the clock chose is taken again, by whichever run: the same bits; and what the file says is taken, whatever the
- * clock would say. */
+/* same_answers.c - what the clock chose is taken again, by whichever run: the same bits; and what the file says is
+ * taken, whatever the clock would say. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,16 +116,16 @@ static void release(outcome *o)
     free(o->explained);
 }
 
-/* All choices whose question begins so. */
+/* All answers whose question begins so. */
 static void mark_file(const char *question, bool unsure)
 {
     const char *machine, *key;
-    json_t *of_machine, *choice, *root = json_load_file(scratch_path("choices.json"), 0, NULL);
+    json_t *of_machine, *answer, *root = json_load_file(scratch_path("choices.json"), 0, NULL);
     json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
-        json_object_foreach(of_machine, key, choice)
+        json_object_foreach(of_machine, key, answer)
     {
         if (strncmp(key, question, strlen(question)) == 0)
-            json_object_set_new(choice, "unsure", json_integer(unsure));
+            json_object_set_new(answer, "unsure", json_integer(unsure));
     }
     assert_true(!root || json_dump_file(root, scratch_path("choices.json"), 0) == 0);
     json_decref(root);
@@ -143,19 +143,19 @@ static outcome train(td_tensor *(*network)(td_tensor *in), int shards)
     return train_by(network, shards, SAMPLES);
 }
 
-/* Makes every choice of the file whose question begins so the `index`-th candidate, at a time to be seen. */
+/* Makes every answer of the file whose question begins so the `index`-th candidate, at a time to be seen. */
 static void edit_file(const char *question, size_t index)
 {
     const char *machine, *key;
-    json_t *of_machine, *choice;
+    json_t *of_machine, *answer;
     json_t *root = json_load_file(scratch_path("choices.json"), 0, NULL);
     json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
-        json_object_foreach(of_machine, key, choice)
+        json_object_foreach(of_machine, key, answer)
     {
         if (strncmp(key, question, strlen(question)) != 0)
             continue;
-        json_t *pair = json_array_get(json_object_get(choice, "us"), index);
-        json_object_set(choice, "take", json_array_get(pair, 0));
+        json_t *pair = json_array_get(json_object_get(answer, "us"), index);
+        json_object_set(answer, "take", json_array_get(pair, 0));
         json_array_set_new(pair, 1, json_real(4321));
     }
     assert_int_equal(json_dump_file(root, scratch_path("choices.json"), 0), 0);
@@ -202,7 +202,7 @@ static void test_interleaved(void **state)
     td_context_free(context);
 }
 
-/* A step may be made by one lane or by all: the same numbers up to rounding, and the same bits for the same choice. */
+/* A step may be made by one lane or by all: the same numbers up to rounding, and the same bits for the same answer. */
 static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
 {
     outcome asked = train_by(network, 0, batch);
@@ -222,14 +222,14 @@ static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
     release(&again);
 }
 
-/* Choices whose question begins so. */
+/* Answers whose question begins so. */
 static int questions(const char *question)
 {
     const char *machine, *key;
-    json_t *of_machine, *choice, *root = json_load_file(scratch_path("choices.json"), 0, NULL);
+    json_t *of_machine, *answer, *root = json_load_file(scratch_path("choices.json"), 0, NULL);
     int count = 0;
     json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
-        json_object_foreach(of_machine, key, choice) count += strncmp(key, question, strlen(question)) == 0;
+        json_object_foreach(of_machine, key, answer) count += strncmp(key, question, strlen(question)) == 0;
     json_decref(root);
     return count;
 }
@@ -273,8 +273,8 @@ static void test_large_models(void **state)
     assert_int_equal(questions("lanes for up to 8 rows of step"), 1);
 }
 
-/* Cores may take rows of the batch or share ops: the same numbers up to rounding, the same bits for the same choice. */
-static void check_ways(td_tensor *(*network)(td_tensor *in))
+/* Cores may take rows of the batch or share ops: the same numbers up to rounding, the same bits for the same answer. */
+static void check_configurations(td_tensor *(*network)(td_tensor *in))
 {
     outcome first = train_by(network, 0, 3), again = train_by(network, 0, 3);
     assert_non_null(strstr(first.explained, "whole steps were compared: timed"));
@@ -291,14 +291,14 @@ static void check_ways(td_tensor *(*network)(td_tensor *in))
     release(&again);
 }
 
-static void test_ways(void **state)
+static void test_configurations(void **state)
 {
     (void)state;
     if (tdi_cores_allowed() < 2)
         skip();
-    check_ways(convolutions);
-    check_ways(dense);
-    check_ways(more_steps);
+    check_configurations(convolutions);
+    check_configurations(dense);
+    check_configurations(more_steps);
 }
 
 static td_status stop_after(void *user, td_training *training, const td_logs *logs)
@@ -329,14 +329,14 @@ static outcome train_on(td_tensor *(*network)(td_tensor *in), int64_t stop, td_e
     return o;
 }
 
-/* A run is resumed in an epoch's midst, and its way, which is not that of the rules, is taken at the next step: what
- * the epoch's loss and metrics had added up to before is kept. */
+/* A run is resumed in an epoch's midst, and its configuration, which is not that of the rules, is taken at the next
+ * step: what the epoch's loss and metrics had added up to before is kept. */
 static void check_resumed(td_tensor *(*network)(td_tensor *in))
 {
     td_epoch whole, part, resumed;
     outcome asked = train_by(network, 0, 3);
     edit_file("way", 1);
-    outcome first = train_on(network, -1, &whole); /* asks for the kernels of that way */
+    outcome first = train_on(network, -1, &whole); /* asks for the kernels of that configuration */
     mark_file("", false);
     outcome all = train_on(network, -1, &whole), begun = train_on(network, 5, &part);
     outcome ended = train_on(network, -1, &resumed);
@@ -422,7 +422,7 @@ static void predict(void)
     td_context_free(context);
 }
 
-/* A compiled model that only predicts asks too, and says so; one that trains then makes the same choices as without. */
+/* A compiled model that only predicts asks too, and says so; one that trains then has the same answers as without. */
 static void test_precision_of_predictions(void **state)
 {
     (void)state;
@@ -474,8 +474,8 @@ static void test_rules(void **state)
     check_rules(many_steps, 0, "with more activations than weights each core computes rows");
 }
 
-/* Four steps of all samples, or until `stop` of them are done; goes on from a backup, before which the way of one row
- * was settled. */
+/* Four steps of all samples, or until `stop` of them are done; goes on from a backup, before which steps of one row
+ * had chosen a configuration. */
 static outcome train_after_one_row(int64_t stop, bool resumed, const char *backups)
 {
     outcome o = {0};
@@ -504,7 +504,7 @@ static void test_resumed_by_rules(void **state)
     release(&ended);
 }
 
-/* What is looked at before a step is not what settles it. */
+/* What is looked at before a step does not choose for it. */
 static void test_explained_first(void **state)
 {
     (void)state;
@@ -554,17 +554,12 @@ static void test_fastest(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered),
-                                       cmocka_unit_test(test_interleaved),
-                                       cmocka_unit_test(test_sharing),
-                                       cmocka_unit_test(test_large_models),
-                                       cmocka_unit_test(test_ways),
-                                       cmocka_unit_test(test_resumed),
-                                       cmocka_unit_test(test_precision),
-                                       cmocka_unit_test(test_precision_of_predictions),
-                                       cmocka_unit_test(test_rules),
-                                       cmocka_unit_test(test_resumed_by_rules),
-                                       cmocka_unit_test(test_explained_first),
-                                       cmocka_unit_test(test_fastest)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_remembered),      cmocka_unit_test(test_interleaved),
+        cmocka_unit_test(test_sharing),         cmocka_unit_test(test_large_models),
+        cmocka_unit_test(test_configurations),  cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_precision),       cmocka_unit_test(test_precision_of_predictions),
+        cmocka_unit_test(test_rules),           cmocka_unit_test(test_resumed_by_rules),
+        cmocka_unit_test(test_explained_first), cmocka_unit_test(test_fastest)};
     return cmocka_run_group_tests(tests, begin, scratch_remove);
 }
