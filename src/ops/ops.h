@@ -517,8 +517,8 @@ typedef struct tdi_clip_factor_attrs {
 tdi_node *tdi_clip_factor(tdi_graph *graph, int count, tdi_node *const *squared_norms, float limit, bool global);
 tdi_node *tdi_clip_by_norm(tdi_graph *graph, tdi_node *gradient, tdi_node *factor, tdi_variable *variable);
 
-/* Keras's update of a weight and its slots, in place. With control->skip nothing is done. The numbers of a step come from
- * control->optimizer; the attributes say which they are where nobody sets others. */
+/* Keras's update of a weight and its slots, in place. With control->skip nothing is done. The numbers of a step come
+ * from control->optimizer; the attributes say which they are where nobody sets others. */
 typedef struct tdi_optimizer_attrs {
     float momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
     bool nesterov, amsgrad;

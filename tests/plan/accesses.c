@@ -10,7 +10,7 @@
 #include "plan/threads/accesses.h"
 #include "support/lone_plan.h"
 
-enum { ROWS = 6, WIDTH = 128 };
+enum { ROWS = 6, WIDTH = 256 }; /* enough elements that threads share them */
 
 static const td_shape matrix = {2, {ROWS, WIDTH}}, transposed = {2, {WIDTH, ROWS}}, flat = {1, {ROWS * WIDTH}};
 

@@ -61,7 +61,7 @@ static void make(tdi_graph *graph, int lanes, made *result)
 
 static int count_fused(const made *result)
 {
-    return occurrences(result->explained, "in one pass");
+    return occurrences(result->explained, "fused with the op before it");
 }
 
 static tdi_graph *graph_of(tdi_node *(*build)(tdi_graph *graph), const tdi_node **node)
