@@ -245,7 +245,7 @@ static void close_bucket(scheduler *s)
 
 static void ready(scheduler *s, int update)
 {
-    if (s->graph->parts == 1) {
+    if (s->graph->shards == 1) {
         add_update(s, &s->updates[update]);
         return;
     }
@@ -322,7 +322,7 @@ static bool replaces_state(const tdi_node *node)
 
 static void add_node(scheduler *s, tdi_node *node)
 {
-    if (node->op->gathers && s->graph->parts > 1)
+    if (node->op->gathers && s->graph->shards > 1)
         add_gather(s, node);
     tdi_scheduled step = {.kind = TDI_STEP_KERNEL, .node = node};
     if (node->once || replaces_state(node) || (s->graph->effects_last && node->effect)) {
@@ -338,7 +338,7 @@ static void add_node(scheduler *s, tdi_node *node)
 /* All replicas meet, and see what each has computed of its range. */
 static void meet(scheduler *s)
 {
-    if (s->graph->parts == 1)
+    if (s->graph->shards == 1)
         return;
     int collective = begin_collective(s, (tdi_collective){.kind = TDI_MEET});
     add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = collective});

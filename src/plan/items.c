@@ -12,7 +12,7 @@ static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
     const tdi_call *call = &step->calls[lane];
     if (!call->run || step->constant)
         return false;
-    bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
+    bool shared_memory_once = step->node->once && plan->spec.graph->shards > 1 && call->split == TDI_WHOLE;
     return !shared_memory_once || plan->spec.replica == 0;
 }
 

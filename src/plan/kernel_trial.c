@@ -122,7 +122,7 @@ static td_status make_operands(trial *t, const tdi_call *like, char **operands, 
 
 static void bind_call(const trial *t, const candidate *one, int thread, char *const *operands, tdi_call *call)
 {
-    static const tdi_part part = {.parts = 1, .group_count = 1};
+    static const tdi_shard shard = {.shards = 1, .group_count = 1};
     tdi_value *in = (tdi_value *)(uintptr_t)call->in;
     for (int i = 0; i < call->n_in; i++)
         in[i].data = operands[i];
@@ -131,7 +131,7 @@ static void bind_call(const trial *t, const candidate *one, int thread, char *co
     call->sums = one->sums ? one->sums + thread / t->plan->spec.lanes * one->sums_each : NULL;
     call->control = &t->control;
     call->failed = (atomic_bool *)(uintptr_t)t->failed;
-    call->part = &part;
+    call->shard = &shard;
 }
 
 static void bind_calls(const trial *t, const candidate *one, int worker, char *const *operands)

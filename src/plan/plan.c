@@ -186,7 +186,7 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *
     call->scratch = b->scratch[lane];
     call->control = &b->control[lane];
     call->failed = b->failed;
-    call->part = &b->part[lane];
+    call->shard = &b->shard[lane];
     call->lockstep = &step->lockstep;
 }
 

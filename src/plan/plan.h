@@ -33,7 +33,7 @@ typedef struct tdi_plan_spec {
     const tdi_schedule *schedule;
     tdi_device *device;
     int64_t rows; /* of the shard; 0: it contributes zeros to the collectives and computes nothing else */
-    int part;
+    int shard;
     int replica, replicas;
     int lanes;                  /* threads of the worker */
     int sharing;                /* how many of them share ops, while the others wait; 0: all */
@@ -55,7 +55,7 @@ typedef struct tdi_bindings {
     double *metrics;            /* [slots][2] */
     const tdi_control *control; /* [lanes]: each thread writes its own between steps */
     atomic_bool *failed;        /* [2]: set by calls that fail, by their control's turn; NULL: nobody asks */
-    const tdi_part *part;       /* [lanes] */
+    const tdi_shard *shard;     /* [lanes] */
 } tdi_bindings;
 
 /* Everything that the spec points to outlives the plan. *plan is NULL on failure. */
@@ -103,7 +103,7 @@ td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t st
 /* Runs the step of all threads of all workers on the calling thread alone, each thread's items up to its next meeting
  * in turn: the same values, bit for bit. `plans` are those of all shards, dealt out to the workers as evenly as
  * possible. */
-td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, uint32_t step,
+td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int shards, int workers, uint32_t step,
                                 tdi_communicator *const *communicators);
 
 /* One step of a plan, for reports: of one shard, all threads together. The plan owns the texts. */

@@ -74,7 +74,7 @@ static inline int tdi_sharing_of(const tdi_plan *plan)
 /* Does one thread make everything, so that none waits for another or reads what another has written? */
 static inline bool tdi_is_one_lanes(const tdi_plan *plan)
 {
-    return plan->spec.lanes == 1 || (tdi_sharing_of(plan) == 1 && plan->spec.graph->parts == 1);
+    return plan->spec.lanes == 1 || (tdi_sharing_of(plan) == 1 && plan->spec.graph->shards == 1);
 }
 
 /* Is input i an extra output, which the node writes? */

@@ -19,7 +19,7 @@ static tdi_placement placement_of(const void *context, const tdi_node *node)
 static tdi_placement choose_placement(const tdi_plan *plan, const tdi_node *node, const tdi_call *call, unsigned splits)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    if (node->once && spec->graph->parts > 1) {
+    if (node->once && spec->graph->shards > 1) {
         bool flat = node->op->reads && (splits & TDI_CAN_FLAT);
         bool rows = node->op->update_rows;
         tdi_split split = rows ? TDI_ROWS : flat ? TDI_FLAT : TDI_WHOLE;
@@ -39,7 +39,7 @@ static void cut_between_blocks(int64_t extent, int index, int sharers, tdi_call 
 static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node, tdi_split split, int lanes, int lane)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    bool all_replicas = node->once && spec->graph->parts > 1;
+    bool all_replicas = node->once && spec->graph->shards > 1;
     int sharers = all_replicas ? spec->lanes * spec->replicas : lanes;
     int index = all_replicas ? spec->replica * spec->lanes + lane : lane;
     call->split = (int)split;

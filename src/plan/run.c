@@ -198,7 +198,7 @@ static void run_segment_in_turn(tdi_plan *plan, int segment, bool first)
     }
 }
 
-td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, uint32_t step,
+td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int shards, int workers, uint32_t step,
                                 tdi_communicator *const *communicators)
 {
     int segments = plans[0]->lanes[0].segments.count;
@@ -211,8 +211,8 @@ td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, 
         for (int w = 0; w < workers; w++) {
             if (segment->kind == TDI_STEP_FINISH)
                 TDI_TRY(finish(communicators[w], segment->collective, step));
-            int first = parts * w / workers;
-            for (int p = first; p < parts * (w + 1) / workers; p++)
+            int first = shards * w / workers;
+            for (int p = first; p < shards * (w + 1) / workers; p++)
                 run_segment_in_turn(plans[p], k, p == first);
         }
     }

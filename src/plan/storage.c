@@ -37,7 +37,7 @@ static bool in_activations(const tdi_plan *plan, const tdi_node *node)
            !tdi_is_leaf(node) && tdi_placed_of(plan, node)->exchange < 0 && tdi_placed_of(plan, node)->constant < 0;
 }
 
-/* An all_gather has [parts, n] of the exchange arena, at the same place in the plans of all shards; its input is
+/* An all_gather has [shards, n] of the exchange arena, at the same place in the plans of all shards; its input is
  * written straight into the shard's slot there. A value of the update phase that is exchanged has a place there too. */
 void tdi_lay_out_exchange(tdi_plan *plan)
 {
@@ -48,7 +48,7 @@ void tdi_lay_out_exchange(tdi_plan *plan)
             continue;
         tdi_placed_of(plan, node)->exchange = at;
         if (node->op->gathers)
-            tdi_placed_of(plan, node->in[0])->exchange = at + tdi_node_bytes(plan, node->in[0]) * plan->spec.part;
+            tdi_placed_of(plan, node->in[0])->exchange = at + tdi_node_bytes(plan, node->in[0]) * plan->spec.shard;
         plan->exchange_bytes += bytes;
     }
 }

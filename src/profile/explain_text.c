@@ -49,7 +49,7 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
         fprintf(out, " %s (%d thread%s)", runtime->devices[i]->name, runtime->devices[i]->lanes,
                 runtime->devices[i]->lanes == 1 ? "" : "s");
     fprintf(out, "\n%d replica%s in sync, computed as %d shard%s of the batch by %d worker%s of %d thread%s: %s\n",
-            d->replicas, d->replicas == 1 ? "" : "s", d->parts, d->parts == 1 ? "" : "s", d->workers,
+            d->replicas, d->replicas == 1 ? "" : "s", d->shards, d->shards == 1 ? "" : "s", d->workers,
             d->workers == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", d->why);
     explain_precision(runtime, out);
     if (runtime->tuned) {

@@ -86,7 +86,7 @@ void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const
     tdi_tuned question = {.key = key, .worth_it = worth_fewer_threads};
     *answer = NULL;
     *lanes = d->lanes;
-    if (!runtime->chooser.cache || runtime->sharing || d->parts > 1 || d->lanes == 1 || !is_short(runtime, mode, plan))
+    if (!runtime->chooser.cache || runtime->sharing || d->shards > 1 || d->lanes == 1 || !is_short(runtime, mode, plan))
         return;
     snprintf(key, sizeof key, "lanes for up to %" PRId64 " rows", most_alike(rows));
     question.count = list_sharing(runtime, configurations, names, &question);
@@ -109,7 +109,7 @@ static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
 /* A trial has weights and slots of its own. */
 static bool has_room(const tdi_runtime *runtime, const tdi_plan *plan)
 {
-    return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
+    return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.shards +
                                   (double)runtime->model->architecture->total * 4 * sizeof(float));
 }
 
@@ -175,7 +175,7 @@ void tdi_choose_configuration(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
     tdi_division divisions[2] = {runtime->division, few ? tdi_divide_few(&runtime->division, rows)
                                                         : tdi_divide_otherwise(&runtime->division)};
     bool narrow = precision_is_open(runtime, plan);
-    bool possible = runtime->division.either && rows >= divisions[1].parts; /* every shard has a row */
+    bool possible = runtime->division.either && rows >= divisions[1].shards; /* every shard has a row */
     bool sure = possible && (few ? threads_are_sure(runtime, mode, plan) : rows_are_sure(runtime, mode, rows, plan));
     bool both = possible && !sure && runtime->chooser.cache && division_is_open(runtime, mode, few, plan);
     tdi_configuration configurations[4];

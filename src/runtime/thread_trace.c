@@ -35,8 +35,8 @@ static bool make_tracks(tdi_runtime *runtime, tdi_trace *trace)
         return false;
     for (int t = 0; t < d->workers * d->lanes; t++) {
         char name[96];
-        int worker = t / d->lanes, part = tdi_worker_first_part(runtime, worker);
-        snprintf(name, sizeof name, "%s replica %d thread %d", tdi_part_device(runtime, part)->name, worker,
+        int worker = t / d->lanes, shard = tdi_worker_first_shard(runtime, worker);
+        snprintf(name, sizeof name, "%s replica %d thread %d", tdi_shard_device(runtime, shard)->name, worker,
                  t % d->lanes);
         traced->tracks[t] = tdi_trace_track(trace, name);
         if (!traced->tracks[t])
@@ -50,7 +50,7 @@ td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_er
     tdi_trace *trace = runtime->model->context->trace;
     if (!trace)
         return TD_OK;
-    for (int p = 0; p < runtime->division.parts; p++)
+    for (int p = 0; p < runtime->division.shards; p++)
         TDI_TRY(tdi_plan_label(plans[p], trace, error));
     if (runtime->traced.id == tdi_trace_id(trace))
         return TD_OK;

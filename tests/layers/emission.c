@@ -25,7 +25,7 @@ static int set_up(void **state)
     static fixture f;
     f = (fixture){td_context_create(NULL), tdi_graph_create()};
     f.graph->scope = "test";
-    f.graph->parts = 1;
+    f.graph->shards = 1;
     *state = &f;
     return f.context && f.graph ? 0 : -1;
 }

@@ -64,7 +64,7 @@ static int meetings(bool whole, int lanes)
 {
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
-    graph->parts = 1;
+    graph->shards = 1;
     tdi_node *y = tdi_unary(graph, tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, WIDTH}}, TD_FLOAT32), TD_TANH);
     y = whole ? tdi_batch_norm(graph, y, tdi_batch_norm_stats(graph, y, 1), NULL, NULL, 1e-3f)
               : tdi_affine(graph, y, 2.0f, 1.0f);

@@ -27,7 +27,7 @@ static tdi_graph *graph_of(void)
 {
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
-    graph->parts = 1;
+    graph->shards = 1;
     td_shape shape = {4, {TDI_BATCH, SIDE, SIDE, CHANNELS}};
     tdi_node *y = tdi_unary(graph, convolution(graph, tdi_input(graph, 0, &shape, TD_FLOAT32), 1), TD_TANH);
     y = convolution(graph, y, 2);

@@ -153,11 +153,11 @@ static int check_graph(int number)
     int64_t rows = ROWS;
     int meetings = 0;
     assert_non_null(m.graph);
-    m.graph->parts = 1;
+    m.graph->shards = 1;
     const tdi_node *node = build(&m);
     assert_int_equal(tdi_fold(m.graph, NULL), TD_OK);
     evaluation *e = evaluation_create(
-        &(evaluation_spec){.graph = m.graph, .parts = 1, .rows = &rows, .inputs = (const void *const *)m.inputs});
+        &(evaluation_spec){.graph = m.graph, .shards = 1, .rows = &rows, .inputs = (const void *const *)m.inputs});
     evaluation_run(e);
     size_t count = (size_t)(ROWS * H * W * channels_of(node));
     for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++)

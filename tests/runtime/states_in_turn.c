@@ -78,7 +78,7 @@ static td_model *make(td_context *context, const net *net, const member *member,
     assert_string_equal(td_error(context), "");
     model->compiled.by_rules = true;
     tdi_configuration configuration = {
-        .division = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes}};
+        .division = {.replicas = 1, .shards = workers, .groups = 1, .workers = workers, .lanes = lanes}};
     assert_int_equal(tdi_configure(model, configuration, ROWS, NULL), TD_OK);
     return model;
 }

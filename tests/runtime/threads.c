@@ -95,7 +95,7 @@ static td_model *make_divided(td_context *context, const net *net, const tdi_div
 /* A model whose steps so many workers make, each by `lanes` lanes that share its ops. */
 static td_model *make_model(td_context *context, const net *net, int workers, int lanes)
 {
-    tdi_division d = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes};
+    tdi_division d = {.replicas = 1, .shards = workers, .groups = 1, .workers = workers, .lanes = lanes};
     return make_divided(context, net, &d);
 }
 
@@ -164,11 +164,11 @@ static void workers_with_lanes_make_what_one_makes(void **state)
     }
 }
 
-/* Replicas with batch statistics of their own, in so many parts: whole steps, and one in halves. */
-static float *train_replicas(const net *net, int replicas, int parts, int lanes, int64_t *count)
+/* Replicas with batch statistics of their own, in so many shards: whole steps, and one in halves. */
+static float *train_replicas(const net *net, int replicas, int shards, int lanes, int64_t *count)
 {
     td_context *context = td_context_create(NULL);
-    tdi_division d = {.replicas = replicas, .parts = parts, .groups = replicas, .workers = parts, .lanes = lanes};
+    tdi_division d = {.replicas = replicas, .shards = shards, .groups = replicas, .workers = shards, .lanes = lanes};
     td_model *model = make_divided(context, net, &d);
     td_logs logs;
     for (int step = 0; step < STEPS; step++)
@@ -180,8 +180,8 @@ static float *train_replicas(const net *net, int replicas, int parts, int lanes,
     return weights;
 }
 
-/* Several replicas to a part, one, or two parts to each: the same numbers. */
-static void replicas_share_parts(void **state)
+/* Several replicas to a shard, one, or two shards to each: the same numbers. */
+static void replicas_share_shards(void **state)
 {
     (void)state;
     enum { REPLICAS = 6 };
@@ -213,7 +213,7 @@ static void a_lone_row_is_trained_by_all_cores(void **state)
     for (int step = 0; step < STEPS; step++)
         train_step(model, &lone, step);
     const tdi_division *d = &tdi_runtime_own(model)->division;
-    assert_true(d->parts == 1 && d->workers == 1 && d->lanes == tdi_cores_allowed());
+    assert_true(d->shards == 1 && d->workers == 1 && d->lanes == tdi_cores_allowed());
     float *one = train(&lone, 1, 1, &count), *all = small_weights(model, &count);
     assert_true(relative_difference(all, one, count) < 2e-6);
     free(one);
@@ -227,7 +227,7 @@ static float *train_twice(const net *net, int lanes, bool in_turn, int64_t *coun
 {
     td_context *context = td_context_create(NULL);
     td_model *model = make_model(context, net, 1, lanes);
-    tdi_plan *plans[TDI_MAX_PARTS];
+    tdi_plan *plans[TDI_MAX_SHARDS];
     train_step(model, net, 0);
     if (in_turn) {
         tdi_mode_state *mode = &tdi_runtime_own(model)->modes[TDI_TRAIN];
@@ -380,7 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_make_what_one_makes),
         cmocka_unit_test(workers_with_lanes_make_what_one_makes),
-        cmocka_unit_test(replicas_share_parts),
+        cmocka_unit_test(replicas_share_shards),
         cmocka_unit_test(a_lone_row_is_trained_by_all_cores),
         cmocka_unit_test(one_thread_makes_what_lanes_make),
         cmocka_unit_test(an_op_gets_the_lanes_it_deserves),

@@ -68,19 +68,19 @@ void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs,
     tdi_device *device = p->device;
     tdi_plan *plan = p->plan;
     tdi_control control[LONE_PLAN_LANES];
-    tdi_part part[LONE_PLAN_LANES];
+    tdi_shard shard[LONE_PLAN_LANES];
     char *scratch[LONE_PLAN_LANES], *activations = device->allocate(device, tdi_plan_activation_bytes(plan) + 1);
     assert_non_null(activations);
     for (int lane = 0; lane < p->lanes; lane++) {
         control[lane] = (tdi_control){.rows = p->rows, .step = 5, .seed = 11};
         tdi_control_reckon(&control[lane], p->graph);
-        part[lane] = (tdi_part){.parts = 1, .group_count = 1};
+        shard[lane] = (tdi_shard){.shards = 1, .group_count = 1};
         scratch[lane] = device->allocate(device, tdi_plan_scratch_bytes(plan) + 1);
         assert_non_null(scratch[lane]);
     }
     assert_int_equal(tdi_local_group_create(&group, &communicator, &error), TD_OK);
     tdi_plan_bind(plan,
-                  &(tdi_bindings){.activations = activations, .scratch = scratch, .control = control, .part = part});
+                  &(tdi_bindings){.activations = activations, .scratch = scratch, .control = control, .shard = shard});
     for (int lane = 0; lane < p->lanes; lane++)
         for (int slot = 0; slot < n_inputs; slot++)
             tdi_plan_set_input(plan, lane, slot, inputs[slot]);

@@ -333,14 +333,14 @@ static outcome train_on(td_tensor *(*network)(td_tensor *in), int64_t stop, td_e
  * step: what the epoch's loss and metrics had added up to before is kept. */
 static void check_resumed(td_tensor *(*network)(td_tensor *in))
 {
-    td_epoch whole, part, resumed;
+    td_epoch whole, shard, resumed;
     outcome asked = train_by(network, 0, 3);
     edit_file("way", 1);
     outcome first = train_on(network, -1, &whole); /* asks for the kernels of that configuration */
     mark_file("", false);
-    outcome all = train_on(network, -1, &whole), begun = train_on(network, 5, &part);
+    outcome all = train_on(network, -1, &whole), begun = train_on(network, 5, &shard);
     outcome ended = train_on(network, -1, &resumed);
-    assert_int_equal(part.epoch, 0);
+    assert_int_equal(shard.epoch, 0);
     assert_int_equal(resumed.steps, whole.steps);
     assert_int_equal(resumed.logs.count, 2);
     for (int i = 0; i < 2; i++)

@@ -784,13 +784,13 @@ typedef struct joint {
 
 enum { JOINT_FLOATS = 4096 }; /* two sums fit into the first-level cache */
 
-/* The buffers that the sum of `parts` shards needs: one for the first half's sum, beside those of the second half. */
-static int joint_buffers(int parts)
+/* The buffers that the sum of `shards` shards needs: one for the first half's sum, beside those of the second half. */
+static int joint_buffers(int shards)
 {
-    int left = tdi_tree_half(parts);
-    if (parts == 1)
+    int left = tdi_tree_half(shards);
+    if (shards == 1)
         return 1;
-    int of_left = joint_buffers(left), of_right = 1 + joint_buffers(parts - left);
+    int of_left = joint_buffers(left), of_right = 1 + joint_buffers(shards - left);
     return of_left > of_right ? of_left : of_right;
 }
 
@@ -803,16 +803,16 @@ static td_status joint_prepare(const tdi_call *call, void **state, size_t *scrat
 {
     (void)state, (void)error;
     int64_t floats = joint_rows(call) * tdi_last_extent(&call->out.shape);
-    int parts = ((const tdi_joint_update_attrs *)call->attrs)->parts;
-    *scratch = (size_t)joint_buffers(parts) * (size_t)floats * sizeof(float);
+    int shards = ((const tdi_joint_update_attrs *)call->attrs)->shards;
+    *scratch = (size_t)joint_buffers(shards) * (size_t)floats * sizeof(float);
     return TD_OK;
 }
 
 /* Makes what one shard has left. It looks for no zeros: which rows are made together differs from replica to replica,
  * and must not matter. */
-static void make_share(const joint *j, int part, float *to)
+static void make_share(const joint *j, int shard, float *to)
 {
-    tdi_left_gradient of = tdi_left_by(j->call, part);
+    tdi_left_gradient of = tdi_left_by(j->call, shard);
     size_t size = (size_t)(j->rows * j->columns) * sizeof *to;
     if (of.gradient)
         memcpy(to, of.gradient + j->first * j->columns, size);
@@ -824,17 +824,17 @@ static void make_share(const joint *j, int part, float *to)
 }
 
 /* Sums `count` shards' gradients into `to`, using the buffers from `to` on. */
-static void sum_shares(const joint *j, int part, int count, float *to)
+static void sum_shares(const joint *j, int shard, int count, float *to)
 {
     int half = tdi_tree_half(count);
     int64_t n = j->rows * j->columns;
     float *right = to + n;
     if (count == 1) {
-        make_share(j, part, to);
+        make_share(j, shard, to);
         return;
     }
-    sum_shares(j, part, half, to);
-    sum_shares(j, part + half, count - half, right);
+    sum_shares(j, shard, half, to);
+    sum_shares(j, shard + half, count - half, right);
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += right[i];
 }
 
@@ -845,7 +845,7 @@ static void joint_update_run(const tdi_call *call)
     int64_t most = joint_rows(call);
     for (int64_t i = of.begin; i < of.end; i += most) {
         joint j = {call, i, tdi_least(of.end - i, most), of.columns};
-        sum_shares(&j, 0, attrs->parts, call->scratch);
+        sum_shares(&j, 0, attrs->shards, call->scratch);
         tdi_update_rows(&of, i, j.rows, call->scratch);
     }
 }

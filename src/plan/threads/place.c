@@ -96,7 +96,7 @@ static bool multiplies_weight(const tdi_node *node)
 static bool owned_by_rows(const tdi_node *weight)
 {
     tdi_node_list nodes = tdi_nodes_of_variable(weight->graph->def_use, weight->variable);
-    for (int i = 0; i < nodes.count && weight->graph->parts == 1; i++)
+    for (int i = 0; i < nodes.count && weight->graph->shards == 1; i++)
         if (nodes.at[i]->id > weight->id && makes_gradient(nodes.at[i]))
             return true;
     return false;

@@ -32,7 +32,7 @@ typedef struct tdi_placing {
 tdi_placement tdi_place(const tdi_node *node, const tdi_placing *placing);
 
 /* Nanoseconds that a node takes when the first `lanes` share it by `split`, with the meeting before it that sharing it
- * so asks for. `owners`: so many lanes have parts of its weight in their caches; 0: none has. */
+ * so asks for. `owners`: so many lanes have shards of its weight in their caches; 0: none has. */
 double tdi_price(const tdi_node *node, const tdi_placing *placing, tdi_split split, int lanes, int owners);
 
 #endif
