@@ -31,7 +31,7 @@ static void walk(void *context, int index)
     const kernels *k = context;
     (void)index;
     for (int i = 0; i < k->times; i++)
-        tdi_plans_run(&k->plan, 1, 0, 1, &k->runtime->workers[0].lanes, k->runtime->modes[k->mode].communicators[0],
+        tdi_plans_run(&k->plan, 1, 0, 1, &k->runtime->workers[0].threads, k->runtime->modes[k->mode].communicators[0],
                       NULL);
 }
 

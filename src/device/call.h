@@ -98,14 +98,14 @@ struct tdi_call {
     void *state;        /* set by the kernel's prepare */
     void *packed_cache; /* this thread's: TDI_PACKED_CACHE_HEAD and the kernel's packed_cache_bytes; 64-byte aligned */
     void *scratch;      /* this thread's, of the size that prepare asked for; 64-byte aligned; lost between calls */
-    float *sums;        /* TDI_DEPTH: [lanes][elements of out], shared by the threads */
+    float *sums;        /* TDI_DEPTH: [threads][elements of out], shared by the threads */
     tdi_share other_half; /* TDI_DEPTH: in `run` the share of out that `finish` makes on this thread; in `finish` the
                              share of the depth that `run` summed */
     int n_in;
     unsigned constant_inputs; /* bit i: in[i] is a weight that no step of the plan changes: it may be packed once */
     int split;                /* a tdi_split */
     int64_t begin, end;       /* this thread's range of the axis, elements or depth; under TDI_WHOLE the whole extent */
-    int lane, lanes;          /* this thread, and how many share the step */
+    int thread, threads;      /* this thread, and how many share the step */
     int64_t offset;           /* floats: where out's variable begins in the gradient arenas; 0: out belongs to none */
     const tdi_control *control;
     atomic_bool *failed; /* [2], by control->turn; NULL: nobody asks (tdi_call_fail) */

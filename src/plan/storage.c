@@ -76,7 +76,7 @@ enum { SMALL_BYTES = 4096 };
 
 static int lifetime_end(const tdi_plan *plan, const tdi_node *node)
 {
-    bool small = !tdi_is_one_lanes(plan) && tdi_node_bytes(plan, node) <= SMALL_BYTES;
+    bool small = !tdi_is_one_threads(plan) && tdi_node_bytes(plan, node) <= SMALL_BYTES;
     return node->home == TDI_HOME_OUTPUT || small ? plan->n_steps : last_reader(plan, node);
 }
 
@@ -95,7 +95,7 @@ static bool stays_within_threads(const tdi_plan *plan, const tdi_planned *step, 
     tdi_dividing written = tdi_dividing_of_value(plan, tdi_root(step->node->in[over]));
     tdi_dividing read = tdi_dividing_of_input(plan, step, over, false);
     tdi_dividing now = tdi_dividing_of_value(plan, step->node);
-    return tdi_is_one_lanes(plan) ||
+    return tdi_is_one_threads(plan) ||
            (now.split != TDI_WHOLE && tdi_same_dividing(&written, &read) && tdi_same_dividing(&read, &now));
 }
 

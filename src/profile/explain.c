@@ -54,7 +54,7 @@ tdi_step_memory tdi_memory_of_step(const tdi_explained *e)
 {
     const tdi_division *d = &e->runtime->division;
     tdi_step_memory m = {.activations = (double)tdi_plan_activation_bytes(e->plan) * d->shards,
-                         .scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->lanes,
+                         .scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->threads,
                          .packed = (double)tdi_plan_packed_bytes(e->plan) * d->shards,
                          .exchange = (double)tdi_plan_exchange_bytes(e->plan),
                          .rows = row_bytes(e),

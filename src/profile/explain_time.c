@@ -36,8 +36,8 @@ static line line_of(const tdi_timing *t, const tdi_plan_op *op)
     snprintf(l.texts[PASS], sizeof *l.texts, "%s", op->pass);
     snprintf(l.texts[KERNEL], sizeof *l.texts, "%.*s", distinct_length(op), op->kernel);
     snprintf(l.texts[SHARE], sizeof *l.texts, "%s", by_shards ? "shards" : op->share);
-    if (!by_shards && op->lanes > 1 && op->lanes < tdi_plan_sharing(t->plan))
-        snprintf(l.texts[SHARE], sizeof *l.texts, "%s, %d threads", op->share, op->lanes);
+    if (!by_shards && op->threads > 1 && op->threads < tdi_plan_sharing(t->plan))
+        snprintf(l.texts[SHARE], sizeof *l.texts, "%s, %d threads", op->share, op->threads);
     return l;
 }
 

@@ -82,7 +82,7 @@ typedef struct tally {
 
 static bool is_waiting(const tdi_traced *traced, const tdi_label *label)
 {
-    return label == traced->lanes || label == traced->begin || label == traced->finish || label == traced->meet;
+    return label == traced->threads || label == traced->begin || label == traced->finish || label == traced->meet;
 }
 
 static void add_event(tdi_timing *timing, const tdi_trace_event *event)
@@ -169,8 +169,8 @@ static td_status add_up(tdi_timing *t, const tdi_trace *trace, int64_t steps, td
     if (good)
         walk(&all, 0);
     good = good && choose_periods(&all);
-    for (int thread = 0; good && thread < d->workers * d->lanes; thread++)
-        if (thread % d->lanes < tdi_plan_sharing(t->plan))
+    for (int thread = 0; good && thread < d->workers * d->threads; thread++)
+        if (thread % d->threads < tdi_plan_sharing(t->plan))
             walk(&all, thread);
     if (good)
         take_means(t);

@@ -71,7 +71,7 @@ static bool has(const tdi_runtime *runtime, const tdi_configuration *c)
 {
     const tdi_division *a = &runtime->division, *b = &c->division;
     return a->replicas == b->replicas && a->shards == b->shards && a->groups == b->groups && a->workers == b->workers &&
-           a->lanes == b->lanes && runtime->float32 == c->float32;
+           a->threads == b->threads && runtime->float32 == c->float32;
 }
 
 static tdi_runtime *find_runtime(const tdi_runtimes *runtimes, const tdi_configuration *configuration)

@@ -130,10 +130,10 @@ static td_status check_range(const td_model *model, const tdi_feed *feed, int sl
 
 /* One thread's share of one shard's rows of one input. */
 static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int shard, int slot,
-                           int lane, int lanes, tdi_error *error)
+                           int thread, int threads, tdi_error *error)
 {
     int64_t begin, end, first = tdi_shard_first_row(step.rows, shard, runtime->division.shards);
-    tdi_range(TDI_ROWS, tdi_shard_rows(runtime, shard, step.rows), lane, lanes, &begin, &end);
+    tdi_range(TDI_ROWS, tdi_shard_rows(runtime, shard, step.rows), thread, threads, &begin, &end);
     if (begin >= end || in_place(runtime, job, step.index, slot, first))
         return TD_OK;
     td_dtype as = tdi_input_type(runtime->model, slot);
@@ -146,28 +146,28 @@ static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_j
                        first + begin, error);
 }
 
-td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,
-                          tdi_error *error)
+td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int thread,
+                          int threads, tdi_error *error)
 {
     int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_shard(runtime, worker + 1);
     if (job->feed.await)
         TDI_TRY(job->feed.await(job->feed.context, job->first_step + step.index, error));
     for (int p = tdi_worker_first_shard(runtime, worker); p < last; p++)
         for (int slot = 0; slot < slots; slot++)
-            TDI_TRY(feed_slot(runtime, job, step, p, slot, lane, lanes, error));
+            TDI_TRY(feed_slot(runtime, job, step, p, slot, thread, threads, error));
     return TD_OK;
 }
 
-void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
+void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int thread,
                     tdi_plan *const *plans)
 {
     int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_shard(runtime, worker + 1);
     for (int p = tdi_worker_first_shard(runtime, worker); p < last; p++) {
         int64_t first = tdi_shard_first_row(step.rows, p, runtime->division.shards);
-        runtime->shards[p].shard[lane].first_row = first;
+        runtime->shards[p].shard[thread].first_row = first;
         for (int slot = 0; slot < slots; slot++) {
             const void *data = in_place(runtime, job, step.index, slot, first);
-            tdi_plan_set_input(plans[p], lane, slot,
+            tdi_plan_set_input(plans[p], thread, slot,
                                data ? data : runtime->shards[p].inputs[step.index & 1][slot].data);
         }
     }

@@ -60,13 +60,13 @@ static size_t most_packed(const tdi_runtime *runtime, int shard)
     return most > held ? most - held : 0;
 }
 
-/* Makes the plan anew with fewer lanes where that is faster. */
+/* Makes the plan anew with fewer threads where that is faster. */
 static td_status choose_sharing(tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
                                 const tdi_tuned **choice, tdi_error *error)
 {
-    spec->sharing = runtime->division.lanes;
+    spec->sharing = runtime->division.threads;
     tdi_choose_sharing(runtime, mode, spec->rows, *plan, &spec->sharing, choice);
-    if (spec->sharing == spec->lanes)
+    if (spec->sharing == spec->threads)
         return TD_OK;
     tdi_plan_free(*plan);
     return tdi_plan_create(spec, plan, error);
@@ -84,7 +84,7 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .shard = index,
                           .replica = tdi_worker_of(runtime, index),
                           .replicas = runtime->division.workers,
-                          .lanes = runtime->division.lanes,
+                          .threads = runtime->division.threads,
                           .sharing = runtime->sharing,
                           .most_packed = most_packed(runtime, index),
                           .chooser = runtime->chooser.cache ? &runtime->chooser : NULL,

@@ -133,60 +133,60 @@ static td_status take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *c
 }
 
 /* NULL: no trace is made. */
-static tdi_track *track_of(const run *r, int worker, int lane)
+static tdi_track *track_of(const run *r, int worker, int thread)
 {
-    return r->noted ? r->runtime->traced.tracks[worker * r->runtime->division.lanes + lane] : NULL;
+    return r->noted ? r->runtime->traced.tracks[worker * r->runtime->division.threads + thread] : NULL;
 }
 
-static void meet(const run *r, int worker, int lane, int64_t i)
+static void meet(const run *r, int worker, int thread, int64_t i)
 {
     double began = r->noted ? tdi_seconds() : 0;
     tdi_communicator *communicator = r->runtime->modes[r->job->mode].communicators[worker];
     if (!r->alone)
         communicator->end_step(communicator);
     if (r->noted)
-        tdi_track_note(track_of(r, worker, lane), r->runtime->traced.meet, began, tdi_seconds(), i);
+        tdi_track_note(track_of(r, worker, thread), r->runtime->traced.meet, began, tdi_seconds(), i);
 }
 
 /* A worker's threads wait until its first one has taken the outputs, which they would overwrite. */
-static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *const *plans)
+static void take(run *r, int worker, int thread, tdi_job_step step, tdi_plan *const *plans)
 {
-    tdi_barrier *lanes = &r->runtime->workers[worker].lanes;
+    tdi_barrier *threads = &r->runtime->workers[worker].threads;
     tdi_error error;
     tdi_error_init(&error);
     double began = r->noted ? tdi_seconds() : 0;
     if (!r->alone)
-        tdi_barrier_wait(lanes);
+        tdi_barrier_wait(threads);
     bool made = !atomic_load(out_of_memory(r, step.index));
-    if (lane == 0 && made && take_outputs(r, worker, step, plans, &error) != TD_OK)
+    if (thread == 0 && made && take_outputs(r, worker, step, plans, &error) != TD_OK)
         fail_before(r, step.index + 1, &error);
     if (!r->alone)
-        tdi_barrier_wait(lanes);
+        tdi_barrier_wait(threads);
     if (r->noted)
-        tdi_track_note(track_of(r, worker, lane), r->runtime->traced.take, began, tdi_seconds(), step.index);
+        tdi_track_note(track_of(r, worker, thread), r->runtime->traced.take, began, tdi_seconds(), step.index);
 }
 
-static void bring(run *r, int worker, int lane, int64_t i)
+static void bring(run *r, int worker, int thread, int64_t i)
 {
     tdi_error error;
     tdi_error_init(&error);
-    int lanes = r->alone ? 1 : r->runtime->division.lanes;
-    if (tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
+    int threads = r->alone ? 1 : r->runtime->division.threads;
+    if (tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, thread, threads, &error) == TD_OK)
         return;
     fail_before(r, i, &error);
 }
 
-static void feed(run *r, int worker, int lane, int64_t i)
+static void feed(run *r, int worker, int thread, int64_t i)
 {
     if (i >= r->until)
         return;
-    bool timed = r->job->timed && worker == 0 && lane == 0;
+    bool timed = r->job->timed && worker == 0 && thread == 0;
     double began = timed || r->noted ? tdi_seconds() : 0;
-    bring(r, worker, lane, i);
+    bring(r, worker, thread, i);
     if (timed)
         r->waited += tdi_seconds() - began;
     if (r->noted)
-        tdi_track_note(track_of(r, worker, lane), r->runtime->traced.feed, began, tdi_seconds(), i);
+        tdi_track_note(track_of(r, worker, thread), r->runtime->traced.feed, began, tdi_seconds(), i);
 }
 
 /* Called by the first thread of each worker, which alone writes its shards' accumulators. */
@@ -220,15 +220,15 @@ static void break_off(run *r, int worker, int64_t i)
 }
 
 /* false: the step has been broken off. */
-static bool run_plans(run *r, tdi_plan *const *plans, int count, int worker, int lane, int64_t i)
+static bool run_plans(run *r, tdi_plan *const *plans, int count, int worker, int thread, int64_t i)
 {
     const tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
     const tdi_traced *traced = &r->runtime->traced;
-    tdi_step_trace notes = {track_of(r, worker, lane), traced->lanes, traced->begin, traced->finish,
+    tdi_step_trace notes = {track_of(r, worker, thread), traced->threads, traced->begin, traced->finish,
                             r->job->first_step + i};
     double began = r->noted ? tdi_seconds() : 0;
     td_status status =
-        tdi_plans_run(plans, count, lane, mode->steps + (uint32_t)i + 1, &r->runtime->workers[worker].lanes,
+        tdi_plans_run(plans, count, thread, mode->steps + (uint32_t)i + 1, &r->runtime->workers[worker].threads,
                       mode->communicators[worker], r->noted ? &notes : NULL);
     if (r->noted)
         tdi_track_note(notes.track, traced->step, began, tdi_seconds(), notes.step);
@@ -241,22 +241,22 @@ static bool run_plans(run *r, tdi_plan *const *plans, int count, int worker, int
 static void run_steps(run *r, int index)
 {
     tdi_runtime *runtime = r->runtime;
-    int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
+    int worker = index / runtime->division.threads, thread = index % runtime->division.threads;
     int first = tdi_worker_first_shard(runtime, worker), count = tdi_worker_first_shard(runtime, worker + 1) - first;
-    feed(r, worker, lane, r->begin);
-    meet(r, worker, lane, r->begin);
+    feed(r, worker, thread, r->begin);
+    meet(r, worker, thread, r->begin);
     for (int64_t i = r->begin; i < r->until && i < atomic_load(&r->end); i++) {
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
-        set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
-        tdi_inputs_set(runtime, r->job, step_of(r, i), worker, lane, plans);
-        if (!run_plans(r, plans + first, count, worker, lane, i))
+        set_control(r, &runtime->workers[worker].control[thread], step_of(r, i));
+        tdi_inputs_set(runtime, r->job, step_of(r, i), worker, thread, plans);
+        if (!run_plans(r, plans + first, count, worker, thread, i))
             return;
         if (r->job->take)
-            take(r, worker, lane, step_of(r, i), plans);
-        if (lane == 0)
+            take(r, worker, thread, step_of(r, i), plans);
+        if (thread == 0)
             account(r, first, count, i);
-        feed(r, worker, lane, i + 1);
-        meet(r, worker, lane, i);
+        feed(r, worker, thread, i + 1);
+        meet(r, worker, thread, i);
         end_if_out_of_memory(r, i);
     }
 }
@@ -264,17 +264,17 @@ static void run_steps(run *r, int index)
 static void feed_all(run *r, int64_t i)
 {
     const tdi_division *d = &r->runtime->division;
-    for (int thread = 0; thread < d->workers * d->lanes; thread++)
-        feed(r, thread / d->lanes, thread % d->lanes, i);
+    for (int thread = 0; thread < d->workers * d->threads; thread++)
+        feed(r, thread / d->threads, thread % d->threads, i);
 }
 
 static void begin_all(run *r, int64_t i, tdi_plan *const *plans)
 {
     tdi_runtime *runtime = r->runtime;
     for (int worker = 0; worker < runtime->division.workers; worker++)
-        for (int lane = 0; lane < runtime->division.lanes; lane++) {
-            set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
-            tdi_inputs_set(runtime, r->job, step_of(r, i), worker, lane, plans);
+        for (int thread = 0; thread < runtime->division.threads; thread++) {
+            set_control(r, &runtime->workers[worker].control[thread], step_of(r, i));
+            tdi_inputs_set(runtime, r->job, step_of(r, i), worker, thread, plans);
         }
 }
 

@@ -36,23 +36,23 @@ static td_status make_shard(tdi_runtime *runtime, int index, tdi_error *error)
     const tdi_division *d = &runtime->division;
     tdi_shard_state *state = &runtime->shards[index];
     int per_group = d->shards > d->groups ? d->shards / d->groups : 1, group = index / per_group;
-    state->shard = calloc((size_t)d->lanes, sizeof *state->shard);
-    for (int lane = 0; state->shard && lane < d->lanes; lane++)
-        state->shard[lane] = (tdi_shard){.index = index,
-                                         .shards = d->shards,
-                                         .group_first = group * per_group,
-                                         .group_count = per_group,
-                                         .gradients = runtime->gradients};
+    state->shard = calloc((size_t)d->threads, sizeof *state->shard);
+    for (int thread = 0; state->shard && thread < d->threads; thread++)
+        state->shard[thread] = (tdi_shard){.index = index,
+                                           .shards = d->shards,
+                                           .group_first = group * per_group,
+                                           .group_count = per_group,
+                                           .gradients = runtime->gradients};
     return state->shard ? TD_OK : tdi_no_memory(error);
 }
 
 static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
 {
     tdi_worker *worker = &runtime->workers[index];
-    worker->lanes.count = (uint32_t)runtime->division.lanes;
-    worker->lanes.spin = tdi_runtime_spins(runtime);
-    worker->scratch = calloc((size_t)runtime->division.lanes, sizeof *worker->scratch);
-    worker->control = calloc((size_t)runtime->division.lanes, sizeof *worker->control);
+    worker->threads.count = (uint32_t)runtime->division.threads;
+    worker->threads.spin = tdi_runtime_spins(runtime);
+    worker->scratch = calloc((size_t)runtime->division.threads, sizeof *worker->scratch);
+    worker->control = calloc((size_t)runtime->division.threads, sizeof *worker->control);
     return worker->scratch && worker->control ? TD_OK : tdi_no_memory(error);
 }
 
@@ -179,8 +179,8 @@ static void free_mode(tdi_runtime *runtime, tdi_mode_state *mode)
 
 static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
 {
-    for (int lane = 0; worker->scratch && lane < runtime->division.lanes; lane++)
-        runtime->devices[0]->release(runtime->devices[0], worker->scratch[lane]);
+    for (int thread = 0; worker->scratch && thread < runtime->division.threads; thread++)
+        runtime->devices[0]->release(runtime->devices[0], worker->scratch[thread]);
     free(worker->scratch);
     free(worker->control);
 }
@@ -307,9 +307,9 @@ static td_status grow_scratch(tdi_runtime *runtime, int worker_index, size_t nee
     if (worker->scratch_bytes >= need)
         return TD_OK;
     worker->scratch_bytes = 0;
-    for (int lane = 0; lane < runtime->division.lanes; lane++) {
+    for (int thread = 0; thread < runtime->division.threads; thread++) {
         size_t none = 0;
-        TDI_TRY(grow(runtime->devices[0], &worker->scratch[lane], &none, need, grown, error));
+        TDI_TRY(grow(runtime->devices[0], &worker->scratch[thread], &none, need, grown, error));
     }
     worker->scratch_bytes = need;
     return TD_OK;
@@ -351,7 +351,7 @@ double tdi_runtime_bytes(const tdi_runtime *runtime)
         bytes += shard->gradients ? (double)runtime->model->architecture->trained * sizeof(float) : 0;
     }
     for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
-        bytes += (double)runtime->workers[w].scratch_bytes * runtime->division.lanes;
+        bytes += (double)runtime->workers[w].scratch_bytes * runtime->division.threads;
     return bytes;
 }
 
@@ -373,8 +373,8 @@ void tdi_runtime_give_back(tdi_runtime *runtime)
         shard->activation_bytes = 0;
     }
     for (int w = 0; w < d->workers; w++) {
-        for (int lane = 0; lane < d->lanes; lane++)
-            drop(runtime->devices[0], &runtime->workers[w].scratch[lane]);
+        for (int thread = 0; thread < d->threads; thread++)
+            drop(runtime->devices[0], &runtime->workers[w].scratch[thread]);
         runtime->workers[w].scratch_bytes = 0;
     }
     runtime->fresh_gradients = false;

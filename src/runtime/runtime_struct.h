@@ -25,7 +25,7 @@ typedef struct tdi_batch_buffer {
 
 /* One shard of the global batch: its memory and its plans. */
 typedef struct tdi_shard_state {
-    tdi_shard *shard;  /* [lanes]: a copy for each thread */
+    tdi_shard *shard;  /* [threads]: a copy for each thread */
     char *activations; /* shared by the modes */
     size_t activation_bytes;
     float *gradients;
@@ -48,17 +48,17 @@ typedef struct tdi_mode_state {
 } tdi_mode_state;
 
 typedef struct tdi_worker {
-    tdi_barrier lanes;
-    tdi_control *control; /* [lanes] */
-    char **scratch;       /* [lanes] */
+    tdi_barrier threads;
+    tdi_control *control; /* [threads] */
+    char **scratch;       /* [threads] */
     size_t scratch_bytes;
 } tdi_worker;
 
 /* Where this runtime's threads note what they do in a trace. */
 typedef struct tdi_traced {
     uint64_t id;        /* of the trace that tracks and labels belong to; 0: there are none yet */
-    tdi_track **tracks; /* [workers * lanes] */
-    const tdi_label *lanes, *begin, *finish, *meet, *feed, *take, *step;
+    tdi_track **tracks; /* [workers * threads] */
+    const tdi_label *threads, *begin, *finish, *meet, *feed, *take, *step;
 } tdi_traced;
 
 struct tdi_runtime {
@@ -163,7 +163,7 @@ void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plan
 void tdi_step_trial(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
                     const tdi_configuration *configurations, tdi_tuned *question, const tdi_tuned **answer);
 /* How many threads of a worker had best share the ops of such a step; *answer NULL: all, and nothing was asked. */
-void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *threads,
                         const tdi_tuned **answer);
 /* Chooses the configuration for steps of `rows` rows, such as `plan` is one of on a runtime of the rules'
  * configuration, by the tuning cache, a trial, or rules. */
@@ -173,7 +173,7 @@ void tdi_choose_configuration(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
 /* Of all workers. */
 static inline int tdi_runtime_threads(const tdi_runtime *runtime)
 {
-    return runtime->division.workers * runtime->division.lanes;
+    return runtime->division.workers * runtime->division.threads;
 }
 
 /* Each has a core of its own, so that it may spin where it waits. */

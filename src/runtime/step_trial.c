@@ -123,7 +123,7 @@ void tdi_step_trial(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi
                .large = tdi_plan_activation_bytes(plan) * (size_t)d->shards > LARGE};
     tdi_contest contest = {.context = &t, .begin = begin, .run = run, .end = end};
     snprintf(key, sizeof key, "%s of step %016llx, %d cores", question->key, (unsigned long long)tdi_plan_hash(plan),
-             d->workers * d->lanes);
+             d->workers * d->threads);
     question->machine = runtime->devices[0]->identity;
     question->key = key;
     if (tdi_contest_answer(runtime->chooser.cache, runtime->model->context, question, &contest, answer, &failed) ==

@@ -9,7 +9,7 @@ static bool make_labels(tdi_traced *traced, tdi_trace *trace)
         const tdi_label **label;
         const char *name, *category;
     } labels[] = {
-        {&traced->lanes, "wait for threads", "wait"},
+        {&traced->threads, "wait for threads", "wait"},
         {&traced->begin, "gradients ready", "communication"},
         {&traced->finish, "wait for gradients", "communication"},
         {&traced->meet, "wait for the step's end", "wait"},
@@ -30,14 +30,14 @@ static bool make_tracks(tdi_runtime *runtime, tdi_trace *trace)
     const tdi_division *d = &runtime->division;
     tdi_traced *traced = &runtime->traced;
     if (!traced->tracks)
-        traced->tracks = calloc((size_t)(d->workers * d->lanes), sizeof *traced->tracks);
+        traced->tracks = calloc((size_t)(d->workers * d->threads), sizeof *traced->tracks);
     if (!traced->tracks)
         return false;
-    for (int t = 0; t < d->workers * d->lanes; t++) {
+    for (int t = 0; t < d->workers * d->threads; t++) {
         char name[96];
-        int worker = t / d->lanes, shard = tdi_worker_first_shard(runtime, worker);
+        int worker = t / d->threads, shard = tdi_worker_first_shard(runtime, worker);
         snprintf(name, sizeof name, "%s replica %d thread %d", tdi_shard_device(runtime, shard)->name, worker,
-                 t % d->lanes);
+                 t % d->threads);
         traced->tracks[t] = tdi_trace_track(trace, name);
         if (!traced->tracks[t])
             return false;

@@ -5,21 +5,21 @@
 
 static int cores_of(const tdi_division *division)
 {
-    return division->workers * division->lanes;
+    return division->workers * division->threads;
 }
 
 static tdi_division among(const tdi_division *division, int workers, const char *why)
 {
     tdi_division d = *division;
     d.shards = d.workers = workers;
-    d.lanes = cores_of(division) / workers;
+    d.threads = cores_of(division) / workers;
     snprintf(d.why, sizeof d.why, "%s", why);
     return d;
 }
 
 tdi_division tdi_divide_otherwise(const tdi_division *division)
 {
-    return among(division, division->lanes, "steps were the fastest so");
+    return among(division, division->threads, "steps were the fastest so");
 }
 
 /* The time of a step at best, in units of what one core takes for a row: workers have rows, their threads share each.

@@ -12,8 +12,8 @@ typedef struct tdi_division {
     int shards;    /* slices of the global batch */
     int groups;    /* that share batch statistics: some shards each, or several in a shard */
     int workers;   /* with a communicator handle each; worker w computes shards [w * shards / workers, ...) */
-    int lanes;     /* threads per worker that share its ops */
-    bool either;   /* rows among workers or ops among lanes: the results are the same, which is faster is a guess */
+    int threads;   /* threads per worker that share its ops */
+    bool either;   /* rows among workers or ops among threads: the results are the same, which is faster is a guess */
     char why[256]; /* one sentence for explain */
 } tdi_division;
 

@@ -45,7 +45,7 @@ static td_status divide_by_shards(int shards, int replicas, int cores, tdi_divis
     int workers = least(shards, cores);
     while (shards % workers)
         workers--;
-    *d = (tdi_division){.replicas = replicas, .shards = shards, .groups = shards, .workers = workers, .lanes = 1};
+    *d = (tdi_division){.replicas = replicas, .shards = shards, .groups = shards, .workers = workers, .threads = 1};
     snprintf(d->why, sizeof d->why, "%d shards fix the sums, whatever the number of replicas", shards);
     return TD_OK;
 }
@@ -54,7 +54,7 @@ static void divide_separately(int replicas, int groups, int cores, tdi_division 
 {
     int shards = groups > 1 && replicas < cores ? cores / replicas * replicas : replicas;
     *d = (tdi_division){
-        .replicas = replicas, .shards = shards, .groups = groups, .workers = least(shards, cores), .lanes = 1};
+        .replicas = replicas, .shards = shards, .groups = groups, .workers = least(shards, cores), .threads = 1};
     snprintf(d->why, sizeof d->why, "the %d replicas are computed separately%s", replicas,
              groups > 1 ? ": batch normalization takes its statistics per replica" : "");
 }
@@ -79,7 +79,7 @@ static void divide_as_one(int replicas, int groups, int cores, bool by_columns, 
                         .shards = workers,
                         .groups = groups,
                         .workers = workers,
-                        .lanes = cores / workers,
+                        .threads = cores / workers,
                         .either = cores > 1 && tdi_division_nests(cores, groups)};
     snprintf(d->why, sizeof d->why, "%s%s", together,
              by_columns         ? "without convolutions the threads share the weights"
@@ -118,7 +118,7 @@ td_status tdi_divide(const td_model *model, tdi_device *const *devices, int coun
 {
     int cores = 0;
     for (int i = 0; i < count; i++)
-        cores += devices[i]->lanes;
+        cores += devices[i]->threads;
     cores = least(least(cores, tdi_cores_allowed()), TDI_MAX_SHARDS);
     return tdi_strategy_of(model)->divide(model, count, cores, division, error);
 }

@@ -33,8 +33,8 @@ static void set_share(const context *at, int thread, tdi_call *call)
     tdi_split split = (tdi_split)at->split;
     checked = *at;
     call->split = at->split;
-    call->lane = thread;
-    call->lanes = at->threads;
+    call->thread = thread;
+    call->threads = at->threads;
     call->state = NULL;
     tdi_range(split, tdi_split_extent(split, &call->out.shape), thread, at->threads, &call->begin, &call->end);
 }

@@ -51,9 +51,9 @@ static tdi_node *narrowed(tdi_graph *graph)
     return tdi_binary(graph, TDI_ADD, y, more);
 }
 
-static void make(tdi_graph *graph, int lanes, made *result)
+static void make(tdi_graph *graph, int threads, made *result)
 {
-    lone_plan p = lone_plan_create(graph, ROWS, lanes);
+    lone_plan p = lone_plan_create(graph, ROWS, threads);
     result->explained = lone_plan_explain(&p);
     lone_plan_run(&p, (const float *[]){data[0], data[1]}, 2, result->values, ELEMENTS);
     lone_plan_free(&p);

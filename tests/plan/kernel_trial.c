@@ -91,7 +91,7 @@ static void any_buffer_may_be_missing(void **state)
                               .device = device,
                               .rows = 2,
                               .replicas = 1,
-                              .lanes = 1,
+                              .threads = 1,
                               .most_packed = 1 << 30,
                               .chooser = &chooser};
         tdi_plan *plan = NULL;

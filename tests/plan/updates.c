@@ -14,7 +14,7 @@
 #include "support/devices.h"
 #include "support/evaluate.h"
 
-enum { SHARDS = 2, ROWS = 3, WIDTH = 40009, SLOTS = 3, LANES = 2 };
+enum { SHARDS = 2, ROWS = 3, WIDTH = 40009, SLOTS = 3, THREADS = 2 };
 
 static float x[SHARDS * ROWS * WIDTH];
 
@@ -84,21 +84,21 @@ static void run_references(const tdi_graph *graph, memory *m)
 
 typedef struct shard_plan {
     tdi_plan *plan;
-    tdi_shard shard[LANES];
-    tdi_control control[LANES];
-    char *scratch[LANES], *activations;
+    tdi_shard shard[THREADS];
+    tdi_control control[THREADS];
+    char *scratch[THREADS], *activations;
 } shard_plan;
 
-static void bind(shard_plan *p, tdi_device *device, int index, int lanes, memory *m, float *const *gradients,
+static void bind(shard_plan *p, tdi_device *device, int index, int threads, memory *m, float *const *gradients,
                  char *exchange)
 {
     float *slots[] = {m->slots[0], m->slots[1], m->slots[2]};
-    for (int lane = 0; lane < lanes; lane++) {
-        p->control[lane] = control;
-        p->shard[lane] = (tdi_shard){
+    for (int thread = 0; thread < threads; thread++) {
+        p->control[thread] = control;
+        p->shard[thread] = (tdi_shard){
             .index = index, .shards = SHARDS, .group_count = SHARDS, .first_row = index * ROWS, .gradients = gradients};
-        p->scratch[lane] = device->allocate(device, tdi_plan_scratch_bytes(p->plan) + 1);
-        assert_non_null(p->scratch[lane]);
+        p->scratch[thread] = device->allocate(device, tdi_plan_scratch_bytes(p->plan) + 1);
+        assert_non_null(p->scratch[thread]);
     }
     p->activations = device->allocate(device, tdi_plan_activation_bytes(p->plan) + 1);
     assert_non_null(p->activations);
@@ -111,12 +111,12 @@ static void bind(shard_plan *p, tdi_device *device, int index, int lanes, memory
                                            .exchange = exchange,
                                            .control = p->control,
                                            .shard = p->shard});
-    for (int lane = 0; lane < lanes; lane++)
-        tdi_plan_set_input(p->plan, lane, 0, x + index * ROWS * WIDTH);
+    for (int thread = 0; thread < threads; thread++)
+        tdi_plan_set_input(p->plan, thread, 0, x + index * ROWS * WIDTH);
 }
 
 /* One replica computes both shards. */
-static void run_plans(tdi_graph *graph, int lanes, memory *m)
+static void run_plans(tdi_graph *graph, int threads, memory *m)
 {
     tdi_error error = {0};
     tdi_device *device = test_device_open();
@@ -127,7 +127,7 @@ static void run_plans(tdi_graph *graph, int lanes, memory *m)
     float *gradients[SHARDS] = {m->gradients[0], m->gradients[1]};
     char exchange[64];
     tdi_collectives collectives = {0};
-    tdi_group_spec group = {.workers = 1, .threads = lanes, .collectives = &collectives};
+    tdi_group_spec group = {.workers = 1, .threads = threads, .collectives = &collectives};
     assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
     for (int i = 0; i < SHARDS; i++) {
         tdi_plan_spec spec = {.graph = graph,
@@ -136,12 +136,12 @@ static void run_plans(tdi_graph *graph, int lanes, memory *m)
                               .rows = ROWS,
                               .shard = i,
                               .replicas = 1,
-                              .lanes = lanes};
+                              .threads = threads};
         assert_int_equal(tdi_plan_create(&spec, &shards[i].plan, &error), TD_OK);
         assert_int_equal(chained(shards[i].plan), 3);
-        bind(&shards[i], device, i, lanes, m, gradients, exchange);
-        for (int lane = 0; lane < lanes; lane++)
-            tdi_control_reckon(&shards[i].control[lane], graph);
+        bind(&shards[i], device, i, threads, m, gradients, exchange);
+        for (int thread = 0; thread < threads; thread++)
+            tdi_control_reckon(&shards[i].control[thread], graph);
         plans[i] = shards[i].plan;
     }
     assert_int_equal(tdi_local_group_create(&group, &communicator, &error), TD_OK);
@@ -150,8 +150,8 @@ static void run_plans(tdi_graph *graph, int lanes, memory *m)
     for (int i = 0; i < SHARDS; i++) {
         tdi_plan_free(plans[i]);
         device->release(device, shards[i].activations);
-        for (int lane = 0; lane < lanes; lane++)
-            device->release(device, shards[i].scratch[lane]);
+        for (int thread = 0; thread < threads; thread++)
+            device->release(device, shards[i].scratch[thread]);
     }
     tdi_vec_free(&schedule);
     tdi_vec_free(&collectives);
@@ -176,7 +176,7 @@ static void an_update_is_fused(void **state)
     memory_init(&two);
     run_references(graph, &expected);
     run_plans(graph, 1, &one);
-    run_plans(graph, LANES, &two);
+    run_plans(graph, THREADS, &two);
     compare(one.weight, expected.weight);
     for (int i = 0; i < SLOTS; i++)
         compare(one.slots[i], expected.slots[i]);

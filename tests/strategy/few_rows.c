@@ -1,5 +1,5 @@
-/* few_rows.c - a model whose first steps have fewer rows than cores is trained by lanes that share each of them; later
- * steps of many rows, and predictions of many, are made by rows all the same, with the same numbers. */
+/* few_rows.c - a model whose first steps have fewer rows than cores is trained by threads that share each of them;
+ * later steps of many rows, and predictions of many, are made by rows all the same, with the same numbers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -111,7 +111,7 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .shape = OP_DIMS(__VA_ARGS__)                                                                                  \
     }
 
-/* One row, of so many units that one lane or two share the products by depth and, for LONE_T steps, pack R. */
+/* One row, of so many units that one thread or two share the products by depth and, for LONE_T steps, pack R. */
 #define LONE_Z(t, u)                                                                                                   \
     {                                                                                                                  \
         .shape = OP_DIMS(1, t, 4, u)                                                                                   \

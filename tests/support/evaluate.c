@@ -115,7 +115,7 @@ static void make_call(evaluation *e, const tdi_node *node, int shard)
                                                     .attrs = node->attrs,
                                                     .split = TDI_WHOLE,
                                                     .end = 1,
-                                                    .lanes = 1,
+                                                    .threads = 1,
                                                     .offset = node->variable ? node->variable->offset : 0,
                                                     .control = &e->control,
                                                     .shard = &e->shards[shard]};

@@ -34,7 +34,7 @@ static td_tensor *dense(td_tensor *in)
     return td_dense(td_dense(td_flatten(in), 40, .activation = TD_TANH), SMALL_CLASSES);
 }
 
-/* Of few samples its lanes share the units, and wait for each other at every time step. */
+/* Of few samples its threads share the units, and wait for each other at every time step. */
 static td_tensor *steps(td_tensor *in)
 {
     return td_dense(td_lstm(td_reshape(in, TD_SHAPE(4, SAMPLE / 4)), 64), SMALL_CLASSES);
@@ -202,7 +202,8 @@ static void test_interleaved(void **state)
     td_context_free(context);
 }
 
-/* A step may be made by one lane or by all: the same numbers up to rounding, and the same bits for the same answer. */
+/* A step may be made by one thread or by all: the same numbers up to rounding, and the same bits for the same answer.
+ */
 static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
 {
     outcome asked = train_by(network, 0, batch);
@@ -234,7 +235,7 @@ static int questions(const char *question)
     return count;
 }
 
-/* Lanes are asked about once for batches of 5 to 8 rows. */
+/* Threads are asked about once for batches of 5 to 8 rows. */
 static void check_batches_alike(void)
 {
     for (int64_t batch = 8; batch > 4; batch--) {

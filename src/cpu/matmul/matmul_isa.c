@@ -57,8 +57,8 @@ typedef struct steps {
 typedef struct ending {
     const float *sums; /* the other threads' shares of the same sums, `apart` floats from each to the next; or NULL */
     int64_t apart;
-    int lane, lanes;   /* this thread's share is in the registers */
-    const float *bias; /* or NULL */
+    int thread, threads; /* this thread's share is in the registers */
+    const float *bias;   /* or NULL */
     bool relu;
     const float *value; /* a relu's output, by whose slope the sums are multiplied; or NULL */
 } ending;
@@ -78,17 +78,17 @@ TDI_INLINE void prefetch_row(const ending *e, const float *to, int64_t offset, i
     TDI_UNROLL
     for (int j = 0; j < columns; j++) {
         __builtin_prefetch(to + offset + j * TDI_WIDTH, 1);
-        for (int lane = 0; lane < e->lanes; lane++)
-            if (lane != e->lane)
-                __builtin_prefetch(e->sums + lane * e->apart + offset + j * TDI_WIDTH);
+        for (int thread = 0; thread < e->threads; thread++)
+            if (thread != e->thread)
+                __builtin_prefetch(e->sums + thread * e->apart + offset + j * TDI_WIDTH);
     }
 }
 
 TDI_INLINE tdi_vector ended(const ending *e, tdi_vector sum, int64_t offset, int64_t column)
 {
-    for (int lane = 0; lane < e->lanes; lane++)
-        if (lane != e->lane)
-            sum += tdi_load(e->sums + lane * e->apart + offset);
+    for (int thread = 0; thread < e->threads; thread++)
+        if (thread != e->thread)
+            sum += tdi_load(e->sums + thread * e->apart + offset);
     if (e->bias)
         sum += tdi_load(e->bias + column);
     if (e->value)
@@ -262,9 +262,9 @@ static void panel(left a, right b, result c, int64_t rows, int64_t vectors, cons
 static void end_rows(ending e, int64_t rows, int64_t columns, result c)
 {
     for (int64_t i = 0; i < rows; i++, e = ending_at(e, c.row, 0), c.data += c.row) {
-        for (int lane = 0; lane < e.lanes; lane++)
-            for (int64_t j = 0; lane != e.lane && j < columns; j++)
-                c.data[j] += e.sums[lane * e.apart + j];
+        for (int thread = 0; thread < e.threads; thread++)
+            for (int64_t j = 0; thread != e.thread && j < columns; j++)
+                c.data[j] += e.sums[thread * e.apart + j];
         TDI_ISA_NAME(tdi_vector_loops).epilogue(1, columns, columns, e.bias, e.relu ? TD_RELU : TD_LINEAR, c.data);
         if (e.value)
             TDI_ISA_NAME(tdi_vector_loops).slope(TD_RELU, columns, e.value, c.data, c.data);
@@ -643,7 +643,7 @@ static void run_depth(const tdi_call *call)
 {
     int64_t rows = tdi_outer_extent(&call->out.shape), columns = tdi_last_extent(&call->out.shape);
     area own = area_of(&call->out.shape, call->other_half);
-    float *sums = call->sums + call->lane * rows * columns;
+    float *sums = call->sums + call->thread * rows * columns;
     const area others[4] = {{0, own.row, 0, columns},
                             {own.row + own.rows, rows - own.row - own.rows, 0, columns},
                             {own.row, own.rows, 0, own.column},
@@ -674,8 +674,8 @@ static void finish(const tdi_call *call)
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
     ending e = {.sums = call->sums + first,
                 .apart = tdi_shape_elements(&call->out.shape),
-                .lane = call->lane,
-                .lanes = call->lanes,
+                .thread = call->thread,
+                .threads = call->threads,
                 .bias = bias ? bias + own.column : NULL,
                 .relu = attrs->activation == TD_RELU};
     multiply_area(call, call->other_half.begin, call->other_half.end, own, call->out.data, &e);

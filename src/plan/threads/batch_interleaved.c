@@ -1,6 +1,6 @@
 /* batch_interleaved.c - which values are batch-interleaved.
  *
- * A convolution of few channels leaves most of a vector empty when its lanes are channels. When they are samples, one
+ * A convolution of few channels leaves most of a vector empty when its threads are channels. When they are samples, one
  * in each, vectors are full whatever the channels.
  *
  * So a value has its samples side by side where the kernel that makes it and all that read it can have it so. Regions
