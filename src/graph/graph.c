@@ -180,5 +180,5 @@ const tdi_node *tdi_root(const tdi_node *node)
 
 int tdi_dealt_among(const tdi_node *node)
 {
-    return node->op->dealt && !node->once ? node->graph->shards : 1;
+    return node->op->dealt && !node->update_phase ? node->graph->shards : 1;
 }

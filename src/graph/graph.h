@@ -44,7 +44,7 @@ struct tdi_node {
     tdi_variable *variable;
     const char *scope; /* the layer's name, or "loss", "adam", ...: for messages and explain */
     bool bfloat16;     /* the layer's policy asks for it: the precision pass decides */
-    bool once;         /* of the update phase: runs once per replica (reduction, update), not once per shard */
+    bool update_phase; /* of the update phase: runs once per replica (reduction, update), not once per shard */
     bool effect;       /* live although nothing reads it: an update, a metric */
 };
 

@@ -287,7 +287,7 @@ tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *ga
         node->home = moving->home;
         node->variable = moving->variable;
         node->slot = moving->slot;
-        node->once = node->effect = true;
+        node->update_phase = node->effect = true;
     }
     return node;
 }

@@ -222,7 +222,7 @@ td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error)
 td_status tdi_choose_kernel(tdi_plan *plan, int index, tdi_error *error)
 {
     tdi_planned *step = &plan->planned[index];
-    if (plan->spec.rows == 0 && !step->node->once)
+    if (plan->spec.rows == 0 && !step->node->update_phase)
         return choose_zeros(plan, step, error);
     candidates all = {.rule = -1};
     tdi_prepared prepared;

@@ -57,7 +57,7 @@ int tdi_planned_threads(const tdi_plan *plan, const tdi_planned *step)
 static const char *pass_of(const tdi_node *node)
 {
     const tdi_node *backward = node->graph->backward;
-    if (node->once)
+    if (node->update_phase)
         return "update";
     return backward && node->id >= backward->id && node->home != TDI_HOME_METRIC ? "backward" : "forward";
 }
@@ -95,7 +95,7 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .bytes = planned_bytes(plan, step),
                         .kept_bytes = kept_bytes(plan, step),
                         .bfloat16 = node->op->multiplies && is_narrow(node),
-                        .once = node->once,
+                        .update_phase = node->update_phase,
                         .barrier = step->barrier,
                         .fused = step->fused,
                         .takes_forwarded = step->forwarded_inputs,

@@ -12,7 +12,7 @@ static bool has_work(const tdi_plan *plan, const tdi_planned *step, int thread)
     const tdi_call *call = &step->calls[thread];
     if (!call->run || step->constant)
         return false;
-    bool shared_memory_once = step->node->once && plan->spec.graph->shards > 1 && call->split == TDI_WHOLE;
+    bool shared_memory_once = step->node->update_phase && plan->spec.graph->shards > 1 && call->split == TDI_WHOLE;
     return !shared_memory_once || plan->spec.replica == 0;
 }
 
@@ -42,7 +42,7 @@ static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_thread_
 {
     const tdi_call *call = &step->calls[thread];
     tdi_item item = {.kind = TDI_ITEM_CALL,
-                     .once = step->node->once,
+                     .update_phase = step->node->update_phase,
                      .call = call,
                      .length = 1,
                      .forwards = step->forwards,
@@ -69,7 +69,7 @@ static bool list_barrier(tdi_thread_items *list)
 static bool list_finish(const tdi_planned *step, tdi_thread_items *list, int thread)
 {
     const tdi_call *call = &step->finish[thread];
-    tdi_item item = {.kind = TDI_ITEM_CALL, .once = step->node->once, .call = call, .length = 1};
+    tdi_item item = {.kind = TDI_ITEM_CALL, .update_phase = step->node->update_phase, .call = call, .length = 1};
     return list_inputs(step->node, call, list) && list_barrier(list) && (!call->run || tdi_push(&list->items, item));
 }
 

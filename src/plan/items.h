@@ -29,7 +29,7 @@ typedef enum tdi_item_kind {
 
 typedef struct tdi_item {
     tdi_item_kind kind;
-    bool once; /* of the update phase: run by the worker's first plan alone */
+    bool update_phase; /* of the update phase: run by the worker's first plan alone */
     const tdi_call *call;
     void (*run_serially)(const tdi_call *calls, int threads); /* LOCKSTEP: the kernel's */
     int length;    /* 1; FUSED: the number of calls, which are the items from this one on, the others with length 0 */

@@ -167,7 +167,7 @@ static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node
         return b->slots[node->slot] + node->variable->offset;
     case TDI_HOME_GRADIENT:
         /* A gradient that is a leaf was reduced before the step began. */
-        return (node->once || tdi_is_leaf(node) ? b->reduced : b->gradients) + node->variable->offset;
+        return (node->update_phase || tdi_is_leaf(node) ? b->reduced : b->gradients) + node->variable->offset;
     case TDI_HOME_METRIC:
         return b->metrics + 2 * node->slot;
     default:

@@ -119,7 +119,7 @@ typedef struct tdi_plan_op {
     double flops, bytes;   /* read and written */
     double kept_bytes;     /* of them those of weights and slots */
     bool bfloat16;         /* products of bfloat16 numbers */
-    bool once;             /* of the update phase: run once for all shards of a replica */
+    bool update_phase;     /* of the update phase: run once for all shards of a replica */
     bool barrier;          /* the threads meet before it */
     bool fused;            /* it runs with the op before it, a stretch of elements at a time */
     bool takes_forwarded;  /* of which it reads the value before that is stored */

@@ -19,7 +19,7 @@ static tdi_placement placement_of(const void *context, const tdi_node *node)
 static tdi_placement choose_placement(const tdi_plan *plan, const tdi_node *node, const tdi_call *call, unsigned splits)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    if (node->once && spec->graph->shards > 1) {
+    if (node->update_phase && spec->graph->shards > 1) {
         bool flat = node->op->reads && (splits & TDI_CAN_FLAT);
         bool rows = node->op->update_rows;
         tdi_split split = rows ? TDI_ROWS : flat ? TDI_FLAT : TDI_WHOLE;
@@ -40,7 +40,7 @@ static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node
                       int thread)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    bool all_replicas = node->once && spec->graph->shards > 1;
+    bool all_replicas = node->update_phase && spec->graph->shards > 1;
     int sharers = all_replicas ? spec->threads * spec->replicas : threads;
     int index = all_replicas ? spec->replica * spec->threads + thread : thread;
     call->split = (int)split;
@@ -227,7 +227,7 @@ static td_status prepare_shared(const tdi_plan *plan, const tdi_kernel *kernel, 
 td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
                              tdi_prepared *prepared, tdi_error *error)
 {
-    unsigned splits = kernel ? kernel->splits : node->once ? TDI_CAN_FLAT : 0;
+    unsigned splits = kernel ? kernel->splits : node->update_phase ? TDI_CAN_FLAT : 0;
     tdi_error refused = {0};
     td_status status = prepare_shared(plan, kernel, node, arena, splits, prepared, &refused);
     if (status == TD_UNSUPPORTED &&

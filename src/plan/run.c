@@ -102,7 +102,7 @@ static int walk(const tdi_thread_items *list, int begin, int end, bool first, td
         const tdi_item *item = &list->items.at[i];
         double seconds[TDI_MOST_FUSED];
         next = i + item->length;
-        if (item->once && !first)
+        if (item->update_phase && !first)
             continue;
         switch (item->kind) {
         case TDI_ITEM_CALL:

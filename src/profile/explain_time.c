@@ -29,7 +29,7 @@ static int distinct_length(const tdi_plan_op *op)
 static line line_of(const tdi_timing *t, const tdi_plan_op *op)
 {
     line l = {0};
-    bool by_shards = t->runtime->division.shards > 1 && !op->once;
+    bool by_shards = t->runtime->division.shards > 1 && !op->update_phase;
     snprintf(l.texts[LAYER], sizeof *l.texts, "%s%s%s", op->layer, op->variable ? "/" : "",
              op->variable ? op->variable : "");
     snprintf(l.texts[OP], sizeof *l.texts, "%s", op->op);

@@ -190,7 +190,7 @@ static td_status find_floors(tdi_timing *t, tdi_error *error)
                                  &t->roofline, error));
     for (int s = 0; s < t->count; s++) {
         const tdi_plan_op *op = &t->ops[s].op;
-        double times = op->once ? 1 : t->runtime->division.shards;
+        double times = op->update_phase ? 1 : t->runtime->division.shards;
         tdi_demand demand = {op->flops * times, op->bytes * times, op->kept_bytes * times, op->bfloat16};
         t->ops[s].floor = tdi_floor_of(&t->roofline, &demand, t->in_use);
         t->floor += t->ops[s].floor.seconds;

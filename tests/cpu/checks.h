@@ -586,7 +586,7 @@ static takers check_case(const op_case *c, wanted want)
     takers taken = {{0}, 0};
     op_run *run = op_run_create(c, (op_run_options){.rows = want.rows});
     evaluation_run_before(run->evaluation, run->node);
-    for (int part = 0; part < (run->node->once ? 1 : run->shards); part++) {
+    for (int part = 0; part < (run->node->update_phase ? 1 : run->shards); part++) {
         const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
         if (tdi_shape_elements(&call->out.shape) == 0)
             continue;

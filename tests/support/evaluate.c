@@ -77,7 +77,7 @@ static void *address(evaluation *e, const tdi_node *node, int shard)
     td_shape shape = tdi_shape_at(&node->shape, e->spec.rows[shard]);
     if (node->op->view)
         return e->data[index_of(e, node->in[0], shard)];
-    if ((node->once || node->op == &tdi_op_all_gather) && shard > 0)
+    if ((node->update_phase || node->op == &tdi_op_all_gather) && shard > 0)
         return e->data[index_of(e, node, 0)];
     switch (node->home) {
     case TDI_HOME_INPUT:
@@ -154,7 +154,7 @@ void evaluation_free(evaluation *e)
 static void run_node(evaluation *e, int position)
 {
     const tdi_node *node = e->spec.graph->nodes.at[position];
-    for (int p = 0; p < (node->once ? 1 : e->spec.shards); p++) {
+    for (int p = 0; p < (node->update_phase ? 1 : e->spec.shards); p++) {
         const tdi_call *call = &e->calls[position * e->spec.shards + p];
         if (!node->op->view)
             call->run(call);

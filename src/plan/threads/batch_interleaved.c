@@ -75,7 +75,7 @@ static void choose(layout *l, tdi_batch_interleaving (*takes)(void *context, con
 {
     for (int s = 0; s < l->schedule->count; s++) {
         const tdi_node *node = l->schedule->at[s].node;
-        if (!node || node->once || node->op->view)
+        if (!node || node->update_phase || node->op->view)
             continue;
         l->role[node->id] = takes(context, node);
         l->inside[node->id] = l->role[node->id] == TDI_PREFERS_INTERLEAVING;
