@@ -18,7 +18,7 @@
 
 #include "cpu/unroll.h"
 #include "device/kernel.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 #define TDI_JOIN_(stem, isa) stem##_##isa
 #define TDI_JOIN(stem, isa)  TDI_JOIN_(stem, isa)

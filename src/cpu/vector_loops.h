@@ -3,7 +3,7 @@
 #define TDI_CPU_VECTOR_LOOPS_H
 
 #include "base/bfloat16.h"
-#include "cpu/elementwise/update.h"
+#include "cpu/elementwise/optimizer_update.h"
 #include "cpu/matmul/pack_bfloat16.h"
 
 typedef struct tdi_vector_loops {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "cpu/kernels.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 #include "ops/widen.h"
 
 enum { MOST_IN = 3 };

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "model/order.h"
+#include "model/call_order.h"
 
 static int64_t padded(int64_t elements)
 {

@@ -1,5 +1,5 @@
 /* affine.c - scale * x + shift. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status affine_infer(tdi_node *node, tdi_error *error)
 {

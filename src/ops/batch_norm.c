@@ -6,7 +6,7 @@
  *
  * With `relu`, dy counts where the result is above 0. The gradients compute the result anew for that, so that it need
  * not be kept. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static float epsilon_of(const void *attrs)
 {

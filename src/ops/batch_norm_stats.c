@@ -1,7 +1,7 @@
 /* batch_norm_stats.c - batch statistics per channel and their merging over shards: count, mean and M2, the sum of
  * squared distances from the mean (Chan, Golub & LeVeque 1979), which stays exact where E[x^2] - E[x]^2 cancels.
  * They are merged in a fixed balanced tree, ((0,1),(2,3)),..., so that the bits depend on the shards alone. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 typedef struct moments {
     double count, mean, m2;

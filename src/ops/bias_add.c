@@ -1,5 +1,5 @@
 /* bias_add.c - a vector added along the last axis. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status bias_add_infer(tdi_node *node, tdi_error *error)
 {

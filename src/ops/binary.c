@@ -1,5 +1,5 @@
 /* binary.c - functions of two elements; the operands are broadcast as NumPy does. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static const char *const binary_names[] = {"add", "subtract", "multiply", "divide", "maximum", "minimum"};
 

@@ -1,7 +1,7 @@
 /* cast.c - from one element type to another. Floats become integers by truncation towards zero. What does not fit
  * becomes the nearest end of the type's range, and NaN becomes zero. */
 #include "base/bfloat16.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status cast_infer(tdi_node *node, tdi_error *error)
 {

@@ -1,5 +1,5 @@
 /* conv2d.c - two-dimensional convolution (cross-correlation, as everywhere in the field) and its two gradients. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 /* A call with resolved shapes: x [n, h, w, c], filter [kh, kw, c / groups, f], y [n, oh, ow, f]. */
 typedef struct geometry {

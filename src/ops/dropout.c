@@ -2,7 +2,7 @@
  *
  * Whether an element is kept is a function of (seed, stream, step, row in the global batch, element). So it does not
  * depend on how the batch is cut into shards, and the gradient is the same op on dy. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status dropout_infer(tdi_node *node, tdi_error *error)
 {

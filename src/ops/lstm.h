@@ -10,7 +10,7 @@
 #ifndef TDI_OPS_LSTM_H
 #define TDI_OPS_LSTM_H
 
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 /* Positions of an op's inputs. */
 enum { TDI_LSTM_Z, TDI_LSTM_R, TDI_LSTM_MASK, TDI_LSTM_H, TDI_LSTM_C, TDI_LSTM_W, TDI_LSTM_B }; /* lstm */

@@ -1,5 +1,5 @@
 /* matmul.c - activation(op(a) . op(b) + bias), or op(a) . op(b) times the slope of an activation. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 typedef struct matrix {
     int64_t rows; /* per row of the batch, if there is a batch */

@@ -2,7 +2,7 @@
 #ifndef TDI_OPS_POOL2D_H
 #define TDI_OPS_POOL2D_H
 
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 /* The pooled shape of x [batch, h, w, c]; TD_INVALID_ARGUMENT with a sentence when there is none. */
 td_status tdi_pool2d_shape(const tdi_pool2d_attrs *attrs, const td_shape *x, td_shape *y, tdi_error *error);

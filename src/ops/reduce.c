@@ -1,7 +1,7 @@
 /* reduce.c - sum, mean or maximum over axes, and summing down to a shape.
  *
  * A mean over the batch is refused: the batch is cut into shards, and only batch_mean knows the global count. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static const char *const reduce_names[] = {"sum", "mean", "max"};
 

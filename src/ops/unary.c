@@ -3,7 +3,7 @@
  * Where y = f(x) gives the derivative without losing digits, it is computed from y: the input need not be kept, and the
  * function can be the epilogue of a product or convolution. At kinks the derivative is 0 (relu(0), relu6(6)), except
  * where a comment says otherwise. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 #define SELU_ALPHA          1.6732632423543772
 #define SELU_SCALE          1.0507009873554805

@@ -1,6 +1,6 @@
 /* upsample2d.c - enlarges images by repeating pixels, or by interpolating between their centres (bilinear, corners not
  * aligned, as tf.image.resize and Keras do), and the adjoint. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 tdi_taps tdi_upsample_taps(bool bilinear, int64_t extent, int factor, int64_t at)
 {

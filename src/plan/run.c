@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 #include "plan/plan_struct.h"
 
 /* ---- fused pointwise ops ---- */

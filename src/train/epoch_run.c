@@ -3,7 +3,7 @@
  * All steps are one job, so that the devices need not wait for the host. The job is cut into chunks only where the host
  * has something to do in between: a progress line that a terminal shows, callbacks that want a step's end, a user's
  * steps_per_execution. Rows that lie in memory are brought together by the devices' own threads; rows that have to be
- * read, decoded or computed are prefetched by others (prefetch.c). */
+ * read, decoded or computed are prefetched by others (batch_prefetch.c). */
 #include "train/epoch_run.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "base/trace.h"
-#include "train/prefetch.h"
+#include "train/batch_prefetch.h"
 
 /* Time between two looks at the progress line of a terminal: short for the eye, long against the cost of a job. */
 static const double CHUNK_SECONDS = 0.05;

@@ -1,5 +1,5 @@
 /* evaluate.c - td_evaluate. */
-#include "train/confusion.h"
+#include "train/confusion_matrix.h"
 #include "train/epoch_run.h"
 
 static td_status evaluate(const td_evaluate_args *args, tdi_error *error)

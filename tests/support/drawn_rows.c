@@ -1,5 +1,5 @@
 /* drawn_rows.c - softmax and losses, sums, normalization, gathering, of random shapes. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 #include "support/drawn_case.h"
 
 #define BATCH TDI_BATCH

@@ -5,7 +5,7 @@
 #define TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 
 #include "cpu/batch_interleaved_isa.h"
-#include "cpu/prefetch.h"
+#include "cpu/prefetch_lines.h"
 #include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 
 #include "cpu/bfloat16_isa.h"
-#include "cpu/prefetch.h"
+#include "cpu/prefetch_lines.h"
 
 enum {
     TDI_SIDE = 16,        /* words in a vector */

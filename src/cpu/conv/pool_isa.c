@@ -5,7 +5,7 @@
  * instead, and only copies go group by group, a group being the channels of one position. Batch-interleaved samples
  * count as so many more channels. */
 #include "cpu/batch_interleaved_isa.h"
-#include "cpu/prefetch.h"
+#include "cpu/prefetch_lines.h"
 #include "cpu/vector_loops.h"
 #include "ops/pool2d.h"
 

@@ -16,7 +16,7 @@
 #include "cpu/bfloat16_isa.h"
 #include "cpu/conv/conv2d_interleaved_isa.h"
 #include "cpu/conv/winograd_transforms_isa.h"
-#include "cpu/prefetch.h"
+#include "cpu/prefetch_lines.h"
 #include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)

@@ -1,7 +1,7 @@
 /* accuracy.c - accuracies, and weights of positions. Threads share the rows, so that none waits for another before a
  * metric. */
 #include "cpu/kernels.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 /* The predictions that a call judges: rows [begin, end) of `width` numbers each. */
 typedef struct judged {

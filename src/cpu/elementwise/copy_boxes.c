@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cpu/kernels.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 /* A box of elements, strides in elements. Adjacent axes that are contiguous in both arrays are merged. */
 typedef struct box {

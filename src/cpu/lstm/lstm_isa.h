@@ -7,7 +7,7 @@
 #include "cpu/elementwise/sigmoid_tanh_isa.h"
 #include "cpu/elementwise/softmax_isa.h"
 #include "cpu/isa.h"
-#include "cpu/prefetch.h"
+#include "cpu/prefetch_lines.h"
 #include "cpu/vector_loops.h"
 #include "ops/lstm.h"
 

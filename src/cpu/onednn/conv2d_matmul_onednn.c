@@ -8,7 +8,7 @@
 
 #include "cpu/kernels.h"
 #include "cpu/onednn/sgemm_onednn.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 enum { MOST_PIXELS = 256, ROOM_FLOATS = 1 << 21 };
 

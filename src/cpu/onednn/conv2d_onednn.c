@@ -7,7 +7,7 @@
 #include "cpu/kernels.h"
 #include "cpu/onednn/library.h"
 #include "cpu/onednn/primitive_onednn.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 typedef enum direction { FORWARD, GRAD_INPUT, GRAD_FILTER } direction;
 

@@ -4,7 +4,7 @@
  * alone: oneDNN 3.7 writes beyond the columns of a narrow share. */
 #include "cpu/kernels.h"
 #include "cpu/onednn/primitive_onednn.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 /* A thread's share of the product, [rows, depth] . [depth, columns], and where its operands begin, in elements.
  * oneDNN 3.7 believes that the only row of a transposed factor is contiguous, so such a row is gathered first. */

@@ -2,7 +2,7 @@
  * and activation, or updates a weight by the product. */
 #include "cpu/kernels.h"
 #include "cpu/onednn/sgemm_onednn.h"
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static void matmul_run(const tdi_call *call)
 {

@@ -1,5 +1,5 @@
 /* broadcast.c - a value repeated to a larger shape, as NumPy broadcasts. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status broadcast_infer(tdi_node *node, tdi_error *error)
 {

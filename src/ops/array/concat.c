@@ -1,5 +1,5 @@
 /* concat.c - values joined along an axis. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static int axis_of(const tdi_node *node)
 {

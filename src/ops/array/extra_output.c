@@ -6,7 +6,7 @@
  *
  * Only the fuse pass makes the two: a cross-entropy's gradient writes the losses so, and takes the exponentials once.
  */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status extra_output_infer(tdi_node *node, tdi_error *error)
 {

@@ -1,5 +1,5 @@
 /* fill.c - a constant: one number everywhere. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status fill_infer(tdi_node *node, tdi_error *error)
 {

@@ -1,5 +1,5 @@
 /* gather.c - rows of a table, by their numbers; and the adjoint, which adds rows into a table. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status check_table(const td_shape *table, tdi_error *error)
 {

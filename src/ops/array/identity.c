@@ -1,5 +1,5 @@
 /* identity.c - a copy. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status identity_infer(tdi_node *node, tdi_error *error)
 {

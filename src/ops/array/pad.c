@@ -1,5 +1,5 @@
 /* pad.c - zeros in front of and behind an axis. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status pad_infer(tdi_node *node, tdi_error *error)
 {

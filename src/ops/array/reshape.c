@@ -1,5 +1,5 @@
 /* reshape.c - the same elements under other extents: a view, never computed by a plan. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status reshape_infer(tdi_node *node, tdi_error *error)
 {

@@ -1,5 +1,5 @@
 /* slice.c - a range of an axis. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status slice_infer(tdi_node *node, tdi_error *error)
 {

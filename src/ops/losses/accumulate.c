@@ -1,5 +1,5 @@
 /* accumulate.c - adds a value's sum and its number of elements to a metric's accumulator. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status accumulate_infer(tdi_node *node, tdi_error *error)
 {

@@ -1,5 +1,5 @@
 /* accuracy.c - 1 where a prediction is right: by class number, by distribution, or by threshold. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static const char why_no_gradient[] = "it is constant almost everywhere";
 

@@ -1,6 +1,6 @@
 /* batch_mean.c - a shard's share of the mean over the global batch: the shards' results add up to the mean, however the
  * batch is cut. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status batch_mean_infer(tdi_node *node, tdi_error *error)
 {

@@ -1,6 +1,6 @@
 /* confusion_counts.c - a confusion matrix: pairs of actual and predicted classes, and how often each occurs. It is
  * counted in a mode of its own, so that an ordinary evaluation does not pay for it. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static const char why_no_gradient[] = "it is a metric";
 

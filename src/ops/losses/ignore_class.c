@@ -1,7 +1,7 @@
 /* ignore_class.c - weights that leave a class's positions out of a mean, as Keras's ignore_class does
  * (keras/src/losses/loss.py, apply_mask): 0 for ignored positions, all / valid for valid ones, counted over the global
  * batch. The shards gather their counts before backpropagation. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static const char why_no_gradient[] = "class numbers are data";
 

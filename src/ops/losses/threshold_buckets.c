@@ -3,7 +3,7 @@
  * update_confusion_matrix_variables). */
 #include <math.h>
 
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static const char why_no_gradient[] = "it is a metric";
 

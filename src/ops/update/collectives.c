@@ -1,5 +1,5 @@
 /* collectives.c - what shards exchange: all_gather, and the reduction of gradients. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 /* ---- all_gather ---- */
 

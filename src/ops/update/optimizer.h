@@ -2,7 +2,7 @@
 #ifndef TDI_OPS_UPDATE_OPTIMIZER_H
 #define TDI_OPS_UPDATE_OPTIMIZER_H
 
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 /* Emits the update op(weight, gradient, slots...), which lives where the weight does, in the update phase. */
 tdi_node *tdi_optimizer_node(tdi_graph *graph, const tdi_op *op, tdi_node *weight, tdi_node *gradient, int n_slots,

@@ -7,7 +7,7 @@
  * The log wants the penalty once, not once per shard. So each row of the global batch adds up a stretch of the weight
  * of its own, times the number of rows, and the mean over the rows is the penalty. Shards and threads share the work as
  * they share the rows, no shard waits, and the numbers are the same however many shards there are. */
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 static td_status regularization_infer(tdi_node *node, tdi_error *error)
 {

@@ -1,6 +1,7 @@
-/* prefetch.h - prefetches memory that is read or written next: all at once, or a line at each step of a product. */
-#ifndef TDI_CPU_PREFETCH_H
-#define TDI_CPU_PREFETCH_H
+/* prefetch_lines.h - prefetches memory that is read or written next: all at once, or a line at each step of a product.
+ */
+#ifndef TDI_CPU_PREFETCH_LINES_H
+#define TDI_CPU_PREFETCH_LINES_H
 
 #include <stdint.h>
 

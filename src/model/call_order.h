@@ -1,6 +1,6 @@
-/* order.h - puts the calls and layers of an architecture into Keras's order. */
-#ifndef TDI_MODEL_ORDER_H
-#define TDI_MODEL_ORDER_H
+/* call_order.h - puts the calls and layers of an architecture into Keras's order. */
+#ifndef TDI_MODEL_CALL_ORDER_H
+#define TDI_MODEL_CALL_ORDER_H
 
 #include "model/architecture.h"
 

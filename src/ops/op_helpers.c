@@ -1,5 +1,5 @@
-/* common.c - checks of inputs, index arithmetic, the usual `reads` rules. */
-#include "ops/common.h"
+/* op_helpers.c - checks of inputs, index arithmetic, the usual `reads` rules. */
+#include "ops/op_helpers.h"
 
 static const td_shape *shape_of(const tdi_node *node, int i)
 {

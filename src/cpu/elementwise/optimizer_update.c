@@ -1,7 +1,7 @@
-/* update.c - the numbers of an optimizer's step, and updates row by row. */
-#include "cpu/elementwise/update.h"
+/* optimizer_update.c - the numbers of an optimizer's step, and updates row by row. */
+#include "cpu/elementwise/optimizer_update.h"
 
-#include "ops/common.h"
+#include "ops/op_helpers.h"
 
 tdi_update tdi_update_of(const tdi_op *op, const tdi_optimizer_attrs *attrs, const tdi_control *control)
 {

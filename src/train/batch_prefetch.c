@@ -1,4 +1,4 @@
-/* prefetch.c - a ring of batches between threads that make rows and the devices that read them in place.
+/* batch_prefetch.c - a ring of batches between threads that make rows and the devices that read them in place.
  *
  * Rows that are not in memory have to be read, decoded or augmented, which takes longer than a step may wait. So
  * threads of their own make the batches of the next steps, and the devices' threads wait (`await`) only for what is not
@@ -10,7 +10,7 @@
  *
  * The ring is limited in bytes, so that batches are still in the processor's cache when they are read. Steps are read
  * in order, by one reader. */
-#include "train/prefetch.h"
+#include "train/batch_prefetch.h"
 
 #include <stdbool.h>
 #include <stdio.h>

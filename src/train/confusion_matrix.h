@@ -1,6 +1,6 @@
-/* confusion.h - a confusion matrix from a runtime's counts. */
-#ifndef TDI_TRAIN_CONFUSION_H
-#define TDI_TRAIN_CONFUSION_H
+/* confusion_matrix.h - a confusion matrix from a runtime's counts. */
+#ifndef TDI_TRAIN_CONFUSION_MATRIX_H
+#define TDI_TRAIN_CONFUSION_MATRIX_H
 
 #include <tandem/confusion.h>
 

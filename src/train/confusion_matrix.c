@@ -1,9 +1,9 @@
-/* confusion.c - td_confusion: counts of (actual, predicted), and what follows from them.
+/* confusion_matrix.c - td_confusion: counts of (actual, predicted), and what follows from them.
  *
  * With n[a][p] the counts, t = n[c][c], row = sum_p n[c][p], column = sum_a n[a][c]: recall t / row, precision
  * t / column, F1 2 t / (row + column), IoU t / (row + column - t), as scikit-learn's classification_report and
  * keras.metrics.MeanIoU have them. */
-#include "train/confusion.h"
+#include "train/confusion_matrix.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* window.c - extents of windows that slide along an axis, as Keras pads them. */
+/* window_extent.c - extents of windows that slide along an axis, as Keras pads them. */
 #include "ops/ops.h"
 
 tdi_window tdi_window_extent(int64_t in, int64_t size, int64_t stride, int64_t dilation, td_padding padding)

@@ -1,8 +1,8 @@
-/* order.c - the calls of a model in order, and its layers in Keras's order, which names the folders of the weights in
- * its files: by depth (distance from the outputs), then as a walk from the outputs meets them
+/* call_order.c - the calls of a model in order, and its layers in Keras's order, which names the folders of the weights
+ * in its files: by depth (distance from the outputs), then as a walk from the outputs meets them
  * (keras/src/ops/function.py, map_graph). Calls of one layer follow each other as Keras makes them, by depth too: of a
  * batch normalization the later call has more weight in the moving statistics. */
-#include "model/order.h"
+#include "model/call_order.h"
 
 #include <string.h>
 

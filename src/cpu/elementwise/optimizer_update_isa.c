@@ -1,11 +1,11 @@
-/* update_isa.c - the optimizers, and what happens to a gradient before them: one pass over the range that a thread
- * owns.
+/* optimizer_update_isa.c - the optimizers, and what happens to a gradient before them: one pass over the range that a
+ * thread owns.
  *
  * An element's result depends neither on its place in a vector nor on how the range was cut: what is left over
  * behind whole vectors goes through the same instructions. */
-#include "cpu/elementwise/update.h"
+#include "cpu/elementwise/optimizer_update.h"
 #include "cpu/isa.h"
-#include "cpu/prefetch.h"
+#include "cpu/prefetch_lines.h"
 #include "cpu/vector_loops.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };

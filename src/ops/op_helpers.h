@@ -1,6 +1,6 @@
-/* common.h - what the files of this folder share: checks of inputs, index arithmetic, the usual `reads` rules. */
-#ifndef TDI_OPS_COMMON_H
-#define TDI_OPS_COMMON_H
+/* op_helpers.h - what the files of this folder share: checks of inputs, index arithmetic, the usual `reads` rules. */
+#ifndef TDI_OPS_OP_HELPERS_H
+#define TDI_OPS_OP_HELPERS_H
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* prefetch.h - threads that make batches ahead of the devices. */
-#ifndef TDI_TRAIN_PREFETCH_H
-#define TDI_TRAIN_PREFETCH_H
+/* batch_prefetch.h - threads that make batches ahead of the devices. */
+#ifndef TDI_TRAIN_BATCH_PREFETCH_H
+#define TDI_TRAIN_BATCH_PREFETCH_H
 
 #include "runtime/runtime.h"
 

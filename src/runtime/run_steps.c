@@ -1,4 +1,4 @@
-/* run.c - a job, a number of steps of one kind, on all threads without coming back to the host.
+/* run_steps.c - a job, a number of steps of one kind, on all threads without coming back to the host.
  *
  * Every thread loops alone: it runs its part of the step, brings its share of the next step's rows together, and meets
  * the others, once a step. Nobody directs them. So that all leave the loop behind the same step, whatever ends a job

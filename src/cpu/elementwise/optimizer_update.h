@@ -1,6 +1,6 @@
-/* update.h - an optimizer's step for a stretch of one variable; every kernel that updates weights uses it. */
-#ifndef TDI_CPU_ELEMENTWISE_UPDATE_H
-#define TDI_CPU_ELEMENTWISE_UPDATE_H
+/* optimizer_update.h - an optimizer's step for a stretch of one variable; every kernel that updates weights uses it. */
+#ifndef TDI_CPU_ELEMENTWISE_OPTIMIZER_UPDATE_H
+#define TDI_CPU_ELEMENTWISE_OPTIMIZER_UPDATE_H
 
 #include "ops/ops.h"
 
