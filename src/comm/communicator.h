@@ -8,7 +8,8 @@
  * A collective of a step arrives or breaks once, for all threads of the process: they all get the same outcome, and
  * after a broken one they all leave the step where they finished it. The group is of no use afterwards; the runtime
  * releases it and makes another. Programs whose collectives can break have all their effects behind the last one
- * (tdi_graph.effects_last), so that a broken step leaves the model as it was. */
+ * (tdi_graph.effects_last), so that a broken step leaves the model as it was, but for the accumulators of gradients
+ * whose norm is clipped. Workers of one process never break; a test has a communicator that does. */
 #ifndef TDI_COMM_COMMUNICATOR_H
 #define TDI_COMM_COMMUNICATOR_H
 

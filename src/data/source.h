@@ -4,12 +4,12 @@
  * makes a source (src/data/source/); a stage is a source over another one that changes samples or selects rows
  * (src/data/stage/). To add a format:
  *
- *   1. src/data/source/<name>.c: a tdi_source_format, declared below and listed in source.c. Arrays that are
- * read at once fill a tdi_table (array_table.h); samples that are read or decoded one by one derive from
- *      tdi_sample_reader (sample_reader.h). Headers are never believed: sizes are compared with the file before memory
- *      is allocated. Files that fit into memory are read whole, not mapped, because a mapped file that someone
- * truncates ends the process with a signal.
- *   2. A test in tests/data/, a fuzz target tests/fuzz/fuzz_<name>.c with seeds in tests/fuzz/seeds/fuzz_<name>/. */
+ * - src/data/source/<name>.c: a tdi_source_format, declared below and listed in source.c. Arrays that are read at once
+ *   fill a tdi_table (array_table.h); samples that are read or decoded one by one derive from tdi_sample_reader
+ *   (sample_reader.h). Headers are never believed: sizes are compared with the file before memory is allocated. Files
+ *   that fit into memory are read whole, not mapped, because a mapped file that someone truncates ends the process with
+ *   a signal.
+ * - A test in tests/data/, a fuzz target tests/fuzz/fuzz_<name>.c with seeds in tests/fuzz/seeds/fuzz_<name>/. */
 #ifndef TDI_DATA_SOURCE_H
 #define TDI_DATA_SOURCE_H
 

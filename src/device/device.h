@@ -31,9 +31,9 @@ extern const tdi_device_interface *const tdi_device_interfaces[];
 /* Loops that do one thing as fast as the device can, on the calling thread. The roofline is measured with them. */
 typedef struct tdi_roofline_loops {
     const char *name; /* the instruction set: "avx512" */
-    double flops;     /* of one pass of multiply_add, in float32 */
+    double flops;     /* of one turn of multiply_add's loop, in float32 */
     void (*multiply_add)(int64_t times);
-    double bfloat16_flops; /* of one pass of multiply_add_bfloat16; 0 and NULL: the device has no such products */
+    double bfloat16_flops; /* of one turn of multiply_add_bfloat16's; 0 and NULL: the device has no such products */
     void (*multiply_add_bfloat16)(int64_t times);
     void (*read)(const float *data, int64_t count); /* count: a multiple of 128; data: from `allocate` */
     void (*update)(float *data, int64_t count);     /* reads and writes each number */

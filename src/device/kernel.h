@@ -2,8 +2,9 @@
  *
  * A device has one ordered list of kernels, best first. For each step the plan asks those of the step's op in that
  * order, and takes the first that does not decline, or, between kernels that are not sure to be the best, the one that
- * a kernel trial finds fastest; the op's reference serves when all decline. Everything is settled in `prepare`: `run`
- * allocates nothing, decides nothing, blocks nowhere and cannot fail. */
+ * a kernel trial finds fastest; the op's reference serves when all decline. All is decided in `prepare`: `run`
+ * allocates nothing, and waits only where its threads wait for each other (call->lockstep). A library that runs out of
+ * memory in `run` fails the step (tdi_call_fail). */
 #ifndef TDI_DEVICE_KERNEL_H
 #define TDI_DEVICE_KERNEL_H
 

@@ -75,7 +75,7 @@ tdi_node *tdi_parameter(tdi_graph *graph, tdi_variable *variable); /* the same n
 tdi_node *tdi_slot(tdi_graph *graph, tdi_variable *variable, int slot);
 
 bool tdi_is_leaf(const tdi_node *node); /* one of these three */
-/* The node whose bytes a view shows; the node itself when it is none. */
+/* The node whose bytes a view refers to; the node itself when it is no view. */
 const tdi_node *tdi_root(const tdi_node *node);
 /* How many shards divide among themselves what the op reads (tdi_op.dealt); 1: each reads it all. */
 int tdi_dealt_among(const tdi_node *node);

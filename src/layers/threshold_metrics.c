@@ -3,9 +3,11 @@
  *
  * The bucket of a score is the number of thresholds below it. A step adds each score's target, and a count, to its
  * bucket. The scores above threshold number t of the sorted thresholds are those in the buckets after t: TP is the sum
- * of their targets, and FP the rest of their count. Precision  TP / (TP + FP)          Recall  TP / (TP + FN) F1  2 P R
- * / (P + R), by class AUC        the area under the curve of (FP / N, TP / P), ROC, or of (recall, precision), PR, by
- * its thresholds */
+ * of their targets, and FP the rest of their count.
+ *
+ * - Precision is TP / (TP + FP), recall TP / (TP + FN).
+ * - F1 is 2 P R / (P + R), by class.
+ * - AUC is the area under the curve of (FP / N, TP / P), ROC, or of (recall, precision), PR, by its thresholds. */
 #include <math.h>
 
 #include "layers/threshold_metrics.h"

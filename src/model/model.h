@@ -26,8 +26,8 @@ typedef struct tdi_compiled {
     bool rematerialize;          /* cheap activations are computed anew for backpropagation rather than kept */
     int64_t steps_per_execution; /* 0: as many as the progress line allows */
     td_precision precision;
-    bool by_rules;                       /* the clock is asked nothing: so it was in the run that is resumed */
-    bool float32_said;                   /* that it takes the place of the bfloat16 asked for */
+    bool by_rules;                       /* rules choose, without timing, as in the run that is resumed */
+    bool float32_said;                   /* it was said that float32 replaces bfloat16 */
     bool separate_replicas;              /* replicas are never computed as one: the tests of replicas ask for it */
     const struct tdi_strategy *strategy; /* how steps are spread over devices; NULL: mirrored */
 } tdi_compiled;

@@ -417,13 +417,13 @@ typedef const char *const name_parts[7]; /* up to NULL */
 
 /* Joins the name's pieces without printf, which would show in a small step. Outputs of one layer have one name: as in
  * Keras, whose logs are a dict, the last one's value stands. */
-static void add_log(td_logs *logs, double value, name_parts shards)
+static void add_log(td_logs *logs, double value, name_parts parts)
 {
     if (logs->count >= TD_MAX_LOGS)
         return;
     char *name = logs->entry[logs->count].name, *to = name, *last = to + sizeof logs->entry[0].name - 1;
-    for (int i = 0; shards[i]; i++)
-        for (const char *from = shards[i]; *from && to < last; from++)
+    for (int i = 0; parts[i]; i++)
+        for (const char *from = parts[i]; *from && to < last; from++)
             *to++ = *from;
     *to = '\0';
     int at = 0;

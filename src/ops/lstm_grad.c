@@ -30,10 +30,10 @@ static double through_recurrence(const tdi_call *call, const float *dz, const fl
     const float *recurrent = (const float *)call->in[TDI_LSTM_GRAD_R].data + unit * TDI_LSTM_GATES * units;
     double sum = 0;
     for (int64_t g = 0; g < TDI_LSTM_GATES; g++) {
-        double shard = 0;
+        double gate = 0;
         for (int64_t k = g * units; k < (g + 1) * units; k++)
-            shard += (double)dz[k] * (double)recurrent[k];
-        sum += mask ? shard * (double)mask[g * units + unit] : shard;
+            gate += (double)dz[k] * (double)recurrent[k];
+        sum += mask ? gate * (double)mask[g * units + unit] : gate;
     }
     return sum;
 }

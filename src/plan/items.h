@@ -12,7 +12,7 @@
 enum { TDI_MOST_FUSED = 16, TDI_MOST_FUSED_INPUTS = 8 };
 
 /* Elements of a stretch, which each of the fused ops makes before the next op reads it. A few values' stretches fit
- * into the second-level cache of a core, and what a stretch costs besides its elements does not show. */
+ * into the second-level cache of a core, and the fixed cost of a stretch is negligible. */
 enum { TDI_STRETCH = 16384 };
 
 /* Of each thread's scratch: two buffers, to which fused ops write forwarded values in turn. */

@@ -1,8 +1,8 @@
-/* plan.c - making a plan, binding it to memory, listing the items of each thread. */
+/* plan.c - making a plan and binding it to memory. */
 #include "plan/choose.h"
 #include "plan/threads/threads.h"
 
-/* A leaf is there already, a view is its input's bytes, what a gather shows its inputs' steps have written, and an
+/* A leaf is there already, a view is its input's bytes, a gather's value has been written by its inputs' steps, and an
  * extra output is written by its producer. */
 static bool is_computed(const tdi_node *node)
 {

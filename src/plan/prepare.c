@@ -105,8 +105,8 @@ void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call 
     }
 }
 
-/* Allocates the call's packed-weight cache if it wants one; false: it may not have it. There must be room for the
- * threads behind this one too, `threads` in all: those without a cache would keep the others waiting. */
+/* Allocates the call's packed-weight cache if it wants one; false: it may not have it. The memory must also
+ * suffice for the caches of the threads after this one, `threads` in all: those without one would delay the others. */
 static bool allocate_cache(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, int threads)
 {
     size_t bytes = call->constant_inputs ? prepared->kernel->packed_cache_bytes(call) : 0;

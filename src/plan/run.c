@@ -1,10 +1,10 @@
 /* run.c - the walk over a plan's items.
  *
- * A step has been settled down to a list of items for each thread: calls, fused pointwise calls and meetings, in
+ * The plan has turned a step into a list of items for each thread: calls, fused pointwise calls and meetings, in
  * segments between which stand the collectives. Running a step is walking the lists: nothing is allocated, locked or
  * decided.
  *
- * One function walks a list, in three ways. A thread that walks its own list waits at its meetings. With a trace it
+ * One function walks a list, in three cases. A thread that walks its own list waits at its meetings. With a trace it
  * also notes when each item began and ended. One thread in the place of all walks each list up to its next meeting, the
  * lists in turn, which makes the same values bit for bit.
  *

@@ -1,5 +1,5 @@
 /* trace_labels.c - labels for a plan's items in a trace: layer and op, then shape, kernel and share. Each thread notes
- * into a ring of its own what it ran and when; run.c looks once a segment whether there is a trace. */
+ * into a ring of its own what it ran and when; run.c notes them where there is a trace. */
 #include <stdio.h>
 
 #include "plan/plan_struct.h"

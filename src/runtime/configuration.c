@@ -7,13 +7,14 @@
  * Design: a configuration is chosen once for its key and is never changed afterwards; a runtime has one configuration
  * for life. The key is what the steps are for, and whether they have fewer rows than the rules' division has shards:
  * - Steps that train: the first of them chooses, for all modes. When it had few rows and was divided for them, the
- * first steps of many rows choose again.
+ *   first steps of many rows choose again.
  * - Predictions and evaluations follow the configuration of the steps that train. Before the first of those they go by
  *   the rules; where they would compute in bfloat16, or the model cannot be trained, they choose one of their own,
- * which steps that train do not follow. Steps of few rows then have threads that share each row, and steps of many rows
- * by a model that trains with few go by the rules' division. To choose is choose_configuration.c's part. A model holds
- * a runtime for each configuration that is in use; when steps that train have chosen, the runtimes of all other
- * configurations are freed.
+ *   which steps that train do not follow. Steps of few rows then have threads that share each row, and steps of many
+ *   rows by a model that trains with few go by the rules' division.
+ *
+ * Candidates and questions are choose_configuration.c's. A model holds a runtime for each configuration that is in use;
+ * when steps that train have chosen, the runtimes of all other configurations are freed.
  *
  * Limits: runtimes of one model hold their activations at the same time. */
 #include "base/machine.h"

@@ -26,7 +26,7 @@ typedef struct run {
     double waited;       /* seconds of the first thread for rows */
     _Atomic int64_t end; /* steps to run; lowered only before all threads meet, read after */
     atomic_bool failed, not_finite;
-    atomic_bool broken;   /* a collective of the step under way is; all threads have left there */
+    atomic_bool broken;   /* a collective of the step is broken; all threads have left the step there */
     tdi_error *error;     /* of the feed, of who takes the outputs, or of the communicator */
     bool alone;           /* the plans use one thread only: the others are not woken */
     bool noted;           /* a trace is made */

@@ -1,4 +1,4 @@
-/* runtime_struct.h - the inside of a runtime, for this folder, tune/, profile/ and the tests of all three. */
+/* runtime_struct.h - the inside of a runtime, for this folder, profile/, the bench and the tests. */
 #ifndef TDI_RUNTIME_RUNTIME_STRUCT_H
 #define TDI_RUNTIME_RUNTIME_STRUCT_H
 
@@ -42,7 +42,7 @@ typedef struct tdi_mode_state {
     char *exchange;
     tdi_communicator **communicators; /* [workers]; NULL: not connected, or a step has broken them */
     uint32_t steps;                   /* run with them so far */
-    double *sums;                     /* of the shards' accumulators: room for tdi_runtime_logs */
+    double *sums;                     /* over all shards' accumulators, for tdi_runtime_logs */
     tdi_thread_governor governor;
     tdi_short_calls calls;
 } tdi_mode_state;

@@ -1,4 +1,4 @@
-/* division.h - who computes what of a batch: its shards, workers and threads, and other ways to use the same cores. */
+/* division.h - who computes what of a batch: its shards, workers and threads, and other divisions of the same cores. */
 #ifndef TDI_STRATEGY_DIVISION_H
 #define TDI_STRATEGY_DIVISION_H
 
@@ -23,7 +23,7 @@ static inline bool tdi_division_nests(int shards, int groups)
     return shards % groups == 0 || groups % shards == 0;
 }
 
-/* The other way to use the same cores, of a division that could be `either`. */
+/* The other division of the same cores, for a division that could be `either`. */
 tdi_division tdi_divide_otherwise(const tdi_division *division);
 /* Workers would have none of so few rows, where threads could share each of them. */
 bool tdi_has_too_few(const tdi_division *division, int64_t rows);

@@ -198,7 +198,7 @@ static void load(td_context *context, tdi_tuning_cache *cache)
     }
     found what = read_file(path, &root);
     if (root)
-        tdi_tuning_cache_import(cache, root, NULL); /* what memory has no room for is timed again */
+        tdi_tuning_cache_import(cache, root, NULL); /* answers that do not fit into memory are timed again */
     json_decref(root);
     if (what == FOUND_DAMAGED)
         tdi_log(context, TD_LOG_WARNING, "%s is damaged: what it remembered is timed again, and the file written anew",

@@ -1,7 +1,7 @@
 /* barriers.c - where the threads of a worker must meet.
  *
- * Threads walk their lists at their own pace. A step may begin before the others have finished the steps before it, as
- * long as each thread reads what it wrote itself and writes what it alone has read.
+ * Each thread walks its list without waiting for the others. A step may begin before the others have finished the steps
+ * before it, as long as each thread reads what it wrote itself and writes what it alone has read.
  *
  * So the accesses since the last meeting are remembered, and the threads meet before a step that conflicts with one of
  * them made by other threads. A product by depth has a meeting between its halves. Threads also meet where a collective
@@ -15,7 +15,7 @@ typedef struct tracker {
     bool failed;
 } tracker;
 
-/* As many elements of another size lie elsewhere, so that bytes are compared too. */
+/* The same number of elements of another size fills other bytes, so bytes are compared too. */
 static bool is_by_same_threads(const tdi_access *a, const tdi_access *b)
 {
     return (a->by.threads == 1 && b->by.threads == 1) || (tdi_same_bytes(a, b) && tdi_same_dividing(&a->by, &b->by));

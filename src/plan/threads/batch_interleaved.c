@@ -1,7 +1,7 @@
 /* batch_interleaved.c - which values are batch-interleaved.
  *
- * A convolution of few channels leaves most of a vector empty when its threads are channels. When they are samples, one
- * in each, vectors are full whatever the channels.
+ * A convolution of few channels leaves most of a vector empty when its lanes hold channels. When they hold samples,
+ * vectors are full whatever the channels.
  *
  * So a value has its samples side by side where the kernel that makes it and all that read it can have it so. Regions
  * of such values grow from the kernels that prefer the layout. The kernels at a region's edges turn what they read and
@@ -27,7 +27,7 @@ static bool has_layout(const tdi_node *node)
            node->shape.dim[0] == TDI_BATCH && !node->op->view;
 }
 
-/* Values that are read, and that their maker and all their readers can have interleaved. */
+/* Values that are read, and whose kernel and readers all take them interleaved. */
 static void find_values(layout *l)
 {
     memset(l->interleaved, 0, (size_t)l->graph->nodes.count * sizeof *l->interleaved);

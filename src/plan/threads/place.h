@@ -14,7 +14,8 @@ int64_t tdi_split_extent(tdi_split split, const td_shape *shape);
 typedef struct tdi_placement {
     tdi_split split; /* never TDI_DEPTH */
     int threads;
-    int depth; /* so many divide a product by TDI_DEPTH, whose ending the other two are about; 0: it is not */
+    int depth; /* threads that divide a product by TDI_DEPTH; `split` and `threads` then describe its second half; 0:
+                  none */
 } tdi_placement;
 
 /* What a node's placement follows from. */
@@ -32,7 +33,7 @@ typedef struct tdi_placing {
 tdi_placement tdi_place(const tdi_node *node, const tdi_placing *placing);
 
 /* Nanoseconds that a node takes when the first `threads` share it by `split`, with the meeting before it that sharing
- * it so asks for. `owners`: so many threads have shards of its weight in their caches; 0: none has. */
+ * it so asks for. `owners`: the number of threads that have rows of its weight in their caches. */
 double tdi_price(const tdi_node *node, const tdi_placing *placing, tdi_split split, int threads, int owners);
 
 #endif

@@ -1,4 +1,5 @@
-/* price.c - how long an op takes when so many threads share it: it sets the number of threads that each op deserves.
+/* price.c - how long an op takes when a given number of threads share it, which sets the number of threads that each op
+ * deserves.
  *
  * A price adds up the largest share's operations and bytes, the bytes that other cores have written, a hand-over for
  * each thread, and a meeting if the op is shared otherwise than what it reads. Weights whose rows threads own (products

@@ -64,7 +64,7 @@ td_shape tdi_state_shape(td_state *state, const char *name);
 /* Visits values that have the layout of a model's, an array for each variable; `trained`: the trained ones alone. */
 void tdi_state_variables(td_state *state, const char *name, const td_model *model, bool trained, float *values);
 
-/* Writes the state as a file, atomically (atomic.h). */
+/* Writes the state as a file, atomically (atomic_file.h). */
 td_status tdi_state_write(const td_state *state, const char *path, tdi_error *error);
 /* Reads a whole file and compares all its checksums. TD_NOT_FOUND; TD_BAD_FILE; TD_UNSUPPORTED for another version.
  * `state` is released on failure. */

@@ -1,4 +1,4 @@
-/* without_onednn.c - the same answers in a build without oneDNN. */
+/* no_library.c - the same answers in a build without oneDNN. */
 #include "cpu/onednn/library.h"
 
 #ifndef TANDEM_ONEDNN
