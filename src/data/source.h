@@ -67,9 +67,10 @@ typedef struct tdi_source_run {
 
 /* A source. Formats and stages derive from it: it is the first member of their own struct.
  *
- * Of the functions only `gather` and `checksum` are called by several threads at once. `begin`, `end`, `count` and
- * `release` are called by the thread that trains, evaluates or predicts, never while another thread is in a function of
- * the same source. Every function may block on reading files or, for the caller's own functions, on the caller. */
+ * `gather`, `beneath` and `origin` may be called by several threads at once. The others are called by the thread that
+ * trains, evaluates or predicts; two such threads may share a td_data, so that one run begins while another is under
+ * way, and a source that serves one run at a time refuses the second. Every function may block on reading files or,
+ * where samples come from the user's functions, on those. */
 struct tdi_source {
     char name[256];  /* the path, for messages */
     int64_t samples; /* number of samples, or TDI_SAMPLES_UNKNOWN */
@@ -98,13 +99,14 @@ struct tdi_source {
     td_status (*count)(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
 
     /* Begins a run. Called before the run's first gather. The source may start threads, draw random numbers for the
-     * epoch, or seek. Outside of a run (td_data_read) gather makes no random draws. NULL: all runs are alike. */
+     * epoch, or seek. Outside of a run (td_data_read) gather makes no random draws. TD_INVALID_ARGUMENT: the source
+     * serves one run at a time, and another is under way. NULL: all runs are alike. */
     td_status (*begin)(tdi_source *source, const tdi_source_run *run, tdi_error *error);
 
     /* Ends a run; called once after every `begin` that succeeded, whatever happened in between. NULL: nothing to do. */
     void (*end)(tdi_source *source);
 
-    /* Frees the source. Called once, when the last owner of the td_data has released it. Never NULL. */
+    /* Frees the source. Called once, by its owner: the td_data when its last reference is released. Never NULL. */
     void (*release)(tdi_source *source);
 
     /* Adds `count` samples of a column, from `first` on, to a CRC-32C, as gather gives them unconverted. Called when a

@@ -7,7 +7,7 @@
 #include "profile/roofline.h"
 #include "runtime/synthetic_steps.h"
 
-/* One step of the plan, over all parts. Its time, as all times here, is the mean over the threads that share the work:
+/* One step of the plan, over all shards. Its time, as all times here, is the mean over the threads that share the work:
  * so the times of all add up to the step's. */
 typedef struct tdi_op_time {
     tdi_plan_op op; /* op.op NULL: it computes nothing */
@@ -25,11 +25,11 @@ static inline const char *tdi_bound_name(const tdi_floor *floor)
 typedef struct tdi_timing {
     tdi_synthetic_steps synthetic;
     tdi_runtime *runtime; /* the clone's */
-    const tdi_plan *plan; /* the first part's */
+    const tdi_plan *plan; /* the last shard's */
     int threads;          /* that share the work */
     int64_t steps;        /* that count */
     double seconds;       /* a step: of its ops, and of these three: */
-    double waiting;       /* for other threads: lanes, gradients, the step's end */
+    double waiting;       /* for other threads: inside an op, for gradients, at the step's end */
     double feeding;       /* bringing the next step's rows together */
     double rest;          /* between them */
     double floor;         /* the sum of the ops' */

@@ -1,4 +1,4 @@
-/* synthetic_steps.c - steps of a model's clone on made-up rows. */
+/* synthetic_steps.c - steps of a model's clone on synthetic rows. */
 #include "runtime/synthetic_steps.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static td_status make_inputs(tdi_synthetic_steps *synthetic, tdi_error *error)
         size_t bytes = (size_t)count * sizeof(float);
         synthetic->inputs[slot] = tdi_buffer_create(bytes);
         if (!synthetic->inputs[slot])
-            return tdi_memory_short(error, "a batch of made-up rows", bytes, "try a smaller batch");
+            return tdi_memory_short(error, "a batch of synthetic rows", bytes, "try a smaller batch");
         for (int64_t i = 0; i < count; i++)
             synthetic->inputs[slot][i] = (float)(i % 17) * 0.0625f;
     }

@@ -1,4 +1,4 @@
-/* synthetic_steps.h - steps that can be run and timed while the model stays as it is: a clone's, on made-up rows. */
+/* synthetic_steps.h - steps that can be run and timed while the model stays as it is: a clone's, on synthetic rows. */
 #ifndef TDI_RUNTIME_SYNTHETIC_STEPS_H
 #define TDI_RUNTIME_SYNTHETIC_STEPS_H
 

@@ -98,7 +98,7 @@ static void assert_replica_thread(json_t *events, int replica)
 {
     char name[64];
     const char *type = test_devices(0);
-    snprintf(name, sizeof name, "%s:%d replica %d lane 0", type, replica, replica);
+    snprintf(name, sizeof name, "%s:%d replica %d thread 0", type, replica, replica);
     assert_thread(events, name);
 }
 
