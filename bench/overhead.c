@@ -20,9 +20,9 @@ typedef struct kernels {
 
 static tdi_plan *plan_of(const tdi_runtime *runtime, tdi_mode mode, int64_t rows)
 {
-    for (int i = 0; i < runtime->parts[0].plans[mode].count; i++)
-        if (runtime->parts[0].plans[mode].at[i].rows == rows)
-            return runtime->parts[0].plans[mode].at[i].plan;
+    for (int i = 0; i < runtime->shards[0].plans[mode].count; i++)
+        if (runtime->shards[0].plans[mode].at[i].rows == rows)
+            return runtime->shards[0].plans[mode].at[i].plan;
     return NULL;
 }
 
@@ -31,7 +31,7 @@ static void walk(void *context, int index)
     const kernels *k = context;
     (void)index;
     for (int i = 0; i < k->times; i++)
-        tdi_plans_run(&k->plan, 1, 0, 1, &k->runtime->workers[0].lanes, k->runtime->modes[k->mode].communicators[0],
+        tdi_plans_run(&k->plan, 1, 0, 1, &k->runtime->workers[0].threads, k->runtime->modes[k->mode].communicators[0],
                       NULL);
 }
 
@@ -83,7 +83,7 @@ bool measure_overhead(td_model *model, bool trains, int64_t rows, void (*call)(v
         return false;
     kernels k = {.runtime = runtime, .mode = mode};
     k.plan = plan_of(runtime, k.mode, rows);
-    if (runtime->division.parts > 1 || !k.plan || tdi_plan_sharing(k.plan) > 1)
+    if (runtime->division.shards > 1 || !k.plan || tdi_plan_sharing(k.plan) > 1)
         return false;
     double one = shortest_call(call, context);
     if (one > longest)

@@ -527,7 +527,7 @@ typedef struct td_explain_args {
     td_choice json; /* no; yes: for a program */
 } td_explain_args;
 
-/* What the plan of one step is: how many replicas and lanes and why, what was fused, per op the kernel chosen, who
+/* What the plan of one step is: how many replicas and threads and why, what was fused, per op the kernel chosen, who
  * declined and why, bytes and FLOPs.
  *
  * With .time, instead: the ten ops that take most of a step's time, each with its kernel, the calls of it, us a step,
@@ -540,18 +540,17 @@ typedef struct td_explain_args {
  * "lanes" (of a worker), "why" these; "precision" (float32 or bfloat16) and "why_float32" (null where it is not);
  * "choices" between whole steps: of their "way" (precision and division) and of how many "lanes" take part;
  * "peak_bytes" (of a step, besides the library and the data), "state_bytes" (weights; to train, gradients and slots
- * too), "activation_bytes" (of one part), "scratch_bytes" (of one lane), "packed_bytes" (of one part: weights as
- * kernels want them, made when they have changed), and "steps", one for each op, of a part with most rows:
+ * too), "activation_bytes" (of one shard), "scratch_bytes" (of one thread), "packed_bytes" (of one shard: weights as
+ * kernels want them, made when they have changed), and "steps", one for each op, of a shard with most rows:
  * "layer", "variable" (the weight whose gradient or new value it makes; else left out), "op", "pass" (forward,
- * backward, update), "kernel", the "choice" between kernels, how lanes "share" it (whole, rows, columns, flat, depth)
+ * backward, update), "kernel", the "choice" between kernels, how threads "share" it (whole, rows, columns, flat, depth)
  * and how many "lanes" do, "shape", "flops", "bytes" (read and written), "kept_bytes" (of them, of weights and slots),
- * whether products are of "bfloat16" numbers, whether it runs "once" for all parts of a replica, whether the lanes
- * meet before it ("barrier"), and whether it runs with the op before it, a stretch of elements at a time ("chained"),
- * or the op that makes its input makes it too, in its own time ("within").
+ * whether products are of "bfloat16" numbers, whether it runs "once" for all shards of a replica, whether the threads
+ * meet before it ("barrier"), and whether it runs with the op before it, a stretch of elements at a time ("chained").
  * A choice is null where the clock was not asked, else an object: what was "taken", the "us" of each candidate by its
  * name, and whether that is "unsure" and timed again by the next process, as beside other processes.
  *
- * With .time too, each step has "calls", "us", "floor_us" and "bound" (arithmetic or memory), over all parts, and
+ * With .time too, each step has "calls", "us", "floor_us" and "bound" (arithmetic or memory), over all shards, and
  * "time" has "threads", "steps" (that were timed), "us" (a step), "waiting_us", "feeding_us", "rest_us", "floor_us",
  * and "roofs", what the "threads" can do at most: operations a second of "all" of them, "fp32_flops" and where it
  * counts "bf16_flops", and pairs of the bytes of each thread's data and the bytes a second at which all read them,

@@ -156,10 +156,11 @@ void tdi_barrier_wait(tdi_barrier *barrier)
 
 /* ---- lockstep ---- */
 
-td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_error *error)
+td_status tdi_lockstep_create(tdi_lockstep *lockstep, int threads, bool spin, tdi_error *error)
 {
-    size_t size = (size_t)lanes * sizeof(tdi_lockstep_count);
-    *lockstep = (tdi_lockstep){.lanes = lanes, .spin = spin, .counts = aligned_alloc(sizeof(tdi_lockstep_count), size)};
+    size_t size = (size_t)threads * sizeof(tdi_lockstep_count);
+    *lockstep =
+        (tdi_lockstep){.threads = threads, .spin = spin, .counts = aligned_alloc(sizeof(tdi_lockstep_count), size)};
     if (!lockstep->counts)
         return tdi_no_memory(error);
     memset(lockstep->counts, 0, size);
@@ -173,20 +174,20 @@ void tdi_lockstep_release(tdi_lockstep *lockstep)
 
 /* A plain store rather than an atomic addition: the thread does not wait until the others' caches have given up the
  * line. Who is about to sleep may miss it, and therefore never sleeps for long. */
-void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane)
+void tdi_lockstep_advance(tdi_lockstep *lockstep, int thread)
 {
-    tdi_event *own = &lockstep->counts[lane].steps;
+    tdi_event *own = &lockstep->counts[thread].steps;
     uint32_t steps = atomic_load_explicit(&own->value, memory_order_relaxed) + 1;
-    atomic_store_explicit(&lockstep->counts[lane].core, tdi_core(), memory_order_relaxed);
+    atomic_store_explicit(&lockstep->counts[thread].core, tdi_core(), memory_order_relaxed);
     atomic_store_explicit(&own->value, steps, memory_order_release);
     if (atomic_load_explicit(&own->sleepers, memory_order_relaxed))
         futex(&own->value, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
-static void wait_for_lane(tdi_lockstep *lockstep, int lane, uint32_t steps)
+static void wait_for_thread(tdi_lockstep *lockstep, int thread, uint32_t steps)
 {
     static const struct timespec while_asleep = {.tv_nsec = 200 * 1000};
-    tdi_lockstep_count *count = &lockstep->counts[lane];
+    tdi_lockstep_count *count = &lockstep->counts[thread];
     if (reached_spinning(&count->steps, steps, lockstep->spin ? FEW_SPINS : 1))
         return;
     uint64_t core = atomic_load_explicit(&count->core, memory_order_relaxed);
@@ -195,12 +196,12 @@ static void wait_for_lane(tdi_lockstep *lockstep, int lane, uint32_t steps)
     wait_until(&count->steps, steps, lockstep->spin, &while_asleep);
 }
 
-void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
+void tdi_lockstep_wait(tdi_lockstep *lockstep, int thread)
 {
-    uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed);
-    for (int i = 0; i < lockstep->lanes; i++)
-        if (i != lane)
-            wait_for_lane(lockstep, i, own);
+    uint32_t own = atomic_load_explicit(&lockstep->counts[thread].steps.value, memory_order_relaxed);
+    for (int i = 0; i < lockstep->threads; i++)
+        if (i != thread)
+            wait_for_thread(lockstep, i, own);
 }
 
 /* ---- floating point ---- */

@@ -50,21 +50,21 @@ typedef struct tdi_lockstep_count {
 /* Threads that go step by step inside a kernel. Each counts its own steps, and waits until the others have counted as
  * many when it needs their results. Unlike at a barrier it can go on with work of its own between the two. */
 typedef struct tdi_lockstep {
-    int lanes;
+    int threads;
     bool spin;
-    tdi_lockstep_count *counts; /* [lanes] */
+    tdi_lockstep_count *counts; /* [threads] */
 } tdi_lockstep;
 
-td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_error *error);
+td_status tdi_lockstep_create(tdi_lockstep *lockstep, int threads, bool spin, tdi_error *error);
 void tdi_lockstep_release(tdi_lockstep *lockstep); /* a zeroed one too */
-void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane);
-void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane);
+void tdi_lockstep_advance(tdi_lockstep *lockstep, int thread);
+void tdi_lockstep_wait(tdi_lockstep *lockstep, int thread);
 
 /* Whether tdi_lockstep_wait would return at once. Inlined, so that a caller keeps its vector registers. */
-static inline bool tdi_lockstep_reached(tdi_lockstep *lockstep, int lane)
+static inline bool tdi_lockstep_reached(tdi_lockstep *lockstep, int thread)
 {
-    uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed);
-    for (int i = 0; i < lockstep->lanes; i++)
+    uint32_t own = atomic_load_explicit(&lockstep->counts[thread].steps.value, memory_order_relaxed);
+    for (int i = 0; i < lockstep->threads; i++)
         if ((int32_t)(atomic_load_explicit(&lockstep->counts[i].steps.value, memory_order_acquire) - own) < 0)
             return false;
     return true;

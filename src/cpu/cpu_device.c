@@ -70,7 +70,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
     if (!device)
         return tdi_no_memory(error);
     *device = (tdi_device){.interface = &tdi_cpu_device,
-                           .lanes = threads_of(index, siblings),
+                           .threads = threads_of(index, siblings),
                            .batch_interleaved = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .no_bfloat16 = no_bfloat16(),

@@ -62,17 +62,17 @@ static inline float tdi_inverse_rows(int64_t rows)
 }
 
 /* A shard: the slice of the global batch that one plan computes. */
-typedef struct tdi_part {
-    int index, parts;             /* this shard, and how many there are */
+typedef struct tdi_shard {
+    int index, shards;            /* this shard, and how many there are */
     int group_first, group_count; /* the shards whose rows share batch statistics with its own, itself included */
     int64_t first_row;            /* the shard's first row in the global batch; keys random draws */
-    float *const *gradients;      /* [parts]: every shard's gradient arena */
-} tdi_part;
+    float *const *gradients;      /* [shards]: every shard's gradient arena */
+} tdi_shard;
 
-/* The first row of shard `part` of `parts` in a batch of `rows`. */
-static inline int64_t tdi_part_first_row(int64_t rows, int64_t part, int64_t parts)
+/* The first row of shard `shard` of `shards` in a batch of `rows`. */
+static inline int64_t tdi_shard_first_row(int64_t rows, int64_t shard, int64_t shards)
 {
-    return rows * part / parts;
+    return rows * shard / shards;
 }
 
 typedef struct tdi_value {
@@ -98,18 +98,18 @@ struct tdi_call {
     void *state;        /* set by the kernel's prepare */
     void *packed_cache; /* this thread's: TDI_PACKED_CACHE_HEAD and the kernel's packed_cache_bytes; 64-byte aligned */
     void *scratch;      /* this thread's, of the size that prepare asked for; 64-byte aligned; lost between calls */
-    float *sums;        /* TDI_DEPTH: [lanes][elements of out], shared by the threads */
+    float *sums;        /* TDI_DEPTH: [threads][elements of out], shared by the threads */
     tdi_share other_half; /* TDI_DEPTH: in `run` the share of out that `finish` makes on this thread; in `finish` the
                              share of the depth that `run` summed */
     int n_in;
     unsigned constant_inputs; /* bit i: in[i] is a weight that no step of the plan changes: it may be packed once */
     int split;                /* a tdi_split */
     int64_t begin, end;       /* this thread's range of the axis, elements or depth; under TDI_WHOLE the whole extent */
-    int lane, lanes;          /* this thread, and how many share the step */
+    int thread, threads;      /* this thread, and how many share the step */
     int64_t offset;           /* floats: where out's variable begins in the gradient arenas; 0: out belongs to none */
     const tdi_control *control;
     atomic_bool *failed; /* [2], by control->turn; NULL: nobody asks (tdi_call_fail) */
-    const tdi_part *part;
+    const tdi_shard *shard;
     struct tdi_lockstep *lockstep; /* of the threads that share the step, for kernels with run_serially */
 };
 
@@ -126,11 +126,11 @@ static inline bool tdi_is_batch_interleaved(const tdi_call *call)
  * the global batch begins. */
 static inline int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, int64_t group, int64_t groups)
 {
-    const tdi_part *part = call->part;
+    const tdi_shard *shard = call->shard;
     if (group == 0 || group == groups)
         return group ? rows : 0;
-    return tdi_part_first_row(call->control->rows, part->index * groups + group, part->parts * groups) -
-           part->first_row;
+    return tdi_shard_first_row(call->control->rows, shard->index * groups + group, shard->shards * groups) -
+           shard->first_row;
 }
 
 /* Called by a kernel whose library ran out of memory: what the step made must not be used. */

@@ -43,7 +43,7 @@ struct tdi_device {
     const tdi_device_interface *interface;
     char name[16];                    /* "cpu:0" */
     char identity[192];               /* processor, instruction set, libraries: the tuning cache's key of the machine */
-    int lanes;                        /* threads that its kernels may share work among, >= 1 */
+    int threads;                      /* threads that its kernels may share work among, >= 1 */
     int batch_interleaved;            /* samples of a block of batch-interleaved values; 0: its kernels take none */
     const tdi_kernel *const *kernels; /* best first, NULL-terminated */
     const char *no_bfloat16;          /* why it is not faster in bfloat16 ("this CPU has neither AMX nor AVX512-BF16"),

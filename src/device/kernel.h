@@ -76,10 +76,10 @@ typedef struct tdi_kernel {
     void (*finish)(const tdi_call *call);
 
     /* Set when column-split threads synchronize inside run, by call->lockstep: all of them must then run at once. This
-     * is the bit-identical serial version: it makes the shares of all threads on the calling one, `calls` [lanes] being
-     * theirs, side by side as the plan has them. Such a kernel must be sure: a trial has no lockstep. NULL: run waits
-     * for nobody. */
-    void (*run_serially)(const tdi_call *calls, int lanes);
+     * is the bit-identical serial version: it makes the shares of all threads on the calling one, `calls` [threads]
+     * being theirs, side by side as the plan has them. Such a kernel must be sure: a trial has no lockstep. NULL: run
+     * waits for nobody. */
+    void (*run_serially)(const tdi_call *calls, int threads);
 } tdi_kernel;
 
 #endif

@@ -146,5 +146,5 @@ tdi_def_use *tdi_def_use_create(const tdi_graph *graph)
 bool tdi_writes_input(const tdi_node *node, int i)
 {
     const tdi_node *in = node->op->view ? NULL : node->in[i];
-    return in && (in->op->extra_output || (node->once && in->home == TDI_HOME_SLOT));
+    return in && (in->op->extra_output || (node->update_phase && in->home == TDI_HOME_SLOT));
 }

@@ -12,7 +12,7 @@ tdi_graph *tdi_graph_create(void)
         return NULL;
     graph->arena = tdi_arena_create();
     graph->scope = "";
-    graph->parts = 1;
+    graph->shards = 1;
     if (!graph->arena) {
         free(graph);
         return NULL;
@@ -180,5 +180,5 @@ const tdi_node *tdi_root(const tdi_node *node)
 
 int tdi_dealt_among(const tdi_node *node)
 {
-    return node->op->dealt && !node->once ? node->graph->parts : 1;
+    return node->op->dealt && !node->update_phase ? node->graph->shards : 1;
 }

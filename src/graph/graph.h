@@ -44,7 +44,7 @@ struct tdi_node {
     tdi_variable *variable;
     const char *scope; /* the layer's name, or "loss", "adam", ...: for messages and explain */
     bool bfloat16;     /* the layer's policy asks for it: the precision pass decides */
-    bool once;         /* of the update phase: runs once per replica (reduction, update), not once per shard */
+    bool update_phase; /* of the update phase: runs once per replica (reduction, update), not once per shard */
     bool effect;       /* live although nothing reads it: an update, a metric */
 };
 
@@ -56,7 +56,7 @@ struct tdi_graph {
     const char *scope;              /* new nodes get it, and `bfloat16`: whoever emits sets them */
     bool bfloat16;
     const tdi_node *backward;   /* the first node of backpropagation; NULL: there is none */
-    int parts;                  /* shards of the global batch: the first extent of an all_gather */
+    int shards;                 /* shards of the global batch: the first extent of an all_gather */
     bool norms;                 /* updates need gradients' norms: replicas cut updates between the blocks of these */
     const tdi_def_use *def_use; /* of the finished graph: set by tdi_schedule_make; NULL before */
     bool effects_last;          /* the schedule puts every effect behind the last collective, which may break */

@@ -147,7 +147,7 @@ static tdi_node *emit_reduction(const builder *b, tdi_variable *variable, tdi_no
     b->graph->scope = variable->layer;
     tdi_node *node = tdi_place_output(b->graph, gradient, TDI_HOME_GRADIENT, variable, 0);
     float scale = b->model->state->optimizer.loss_scale_factor;
-    if (b->graph->parts > 1)
+    if (b->graph->shards > 1)
         node = tdi_reduce_scatter(b->graph, node, variable);
     if (scale > 0)
         node = tdi_reduced_gradient(tdi_affine(b->graph, node, 1.0f / scale, 0), variable);
@@ -383,15 +383,15 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
     *program = (tdi_program){.graph = tdi_graph_create(), .slots = {.regularization = -1}};
     if (!program->graph)
         return tdi_no_memory(error);
-    program->graph->parts = target->parts;
+    program->graph->shards = target->shards;
     program->graph->effects_last = target->effects_last;
     builder b = {
         .model = model, .architecture = model->architecture, .program = program, .graph = program->graph, .mode = mode};
     b.bfloat16 = target->device && !target->device->no_bfloat16 && !target->float32;
     b.emit = (tdi_emit){.graph = b.graph,
                         .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS,
-                        .merge_statistics = target->parts > target->groups,
-                        .groups = target->groups > target->parts ? target->groups / target->parts : 1};
+                        .merge_statistics = target->shards > target->groups,
+                        .groups = target->groups > target->shards ? target->groups / target->shards : 1};
     td_status status = build(&b);
     if (status == TD_OK)
         status = run_passes(&b, target->device, &b.graph->error);
@@ -417,13 +417,13 @@ typedef const char *const name_parts[7]; /* up to NULL */
 
 /* Joins the name's pieces without printf, which would show in a small step. Outputs of one layer have one name: as in
  * Keras, whose logs are a dict, the last one's value stands. */
-static void add_log(td_logs *logs, double value, name_parts parts)
+static void add_log(td_logs *logs, double value, name_parts shards)
 {
     if (logs->count >= TD_MAX_LOGS)
         return;
     char *name = logs->entry[logs->count].name, *to = name, *last = to + sizeof logs->entry[0].name - 1;
-    for (int i = 0; parts[i]; i++)
-        for (const char *from = parts[i]; *from && to < last; from++)
+    for (int i = 0; shards[i]; i++)
+        for (const char *from = shards[i]; *from && to < last; from++)
             *to++ = *from;
     *to = '\0';
     int at = 0;

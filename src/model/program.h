@@ -53,7 +53,7 @@ typedef struct tdi_program {
 
 /* How the model's batch is divided, and the device that the program is for. */
 typedef struct tdi_target {
-    int parts;  /* shards of the global batch */
+    int shards; /* shards of the global batch */
     int groups; /* groups of rows with batch statistics of their own: of some shards each, or several in one */
     const tdi_device *device; /* NULL: float32 throughout */
     bool float32;             /* float32 even where layers are to compute in bfloat16 */

@@ -72,16 +72,16 @@ static double stats_flops(const tdi_call *call)
 /* ---- several shards ---- */
 
 /* gathered holds `per_part` rows of each shard, or of each group where shards have several. */
-static td_status check_gathered(const tdi_node *node, int i, int64_t per_part, bool grouped, tdi_error *error)
+static td_status check_gathered(const tdi_node *node, int i, int64_t per_shard, bool grouped, tdi_error *error)
 {
     const td_shape *gathered = &node->in[i]->shape;
     TDI_TRY(tdi_want_floats(node, error));
-    if (gathered->rank == 3 && gathered->dim[0] == node->graph->parts &&
-        (gathered->dim[1] == per_part || (grouped && gathered->dim[1] % per_part == 0)))
+    if (gathered->rank == 3 && gathered->dim[0] == node->graph->shards &&
+        (gathered->dim[1] == per_shard || (grouped && gathered->dim[1] % per_shard == 0)))
         return TD_OK;
     return tdi_fail(error, TD_INVALID_ARGUMENT, "statistics of %s: they must be [%d, %lld%s, channels], all %d parts'",
-                    TDI_TEXT(gathered), node->graph->parts, (long long)per_part, grouped ? " a group" : "",
-                    node->graph->parts);
+                    TDI_TEXT(gathered), node->graph->shards, (long long)per_shard, grouped ? " a group" : "",
+                    node->graph->shards);
 }
 
 static td_status merge_infer(tdi_node *node, tdi_error *error)
@@ -103,15 +103,15 @@ static moments merge(moments a, moments b)
 }
 
 /* The merged statistics of shards [first, first + count), channel c. */
-static moments merge_parts(const float *gathered, int64_t channels, int64_t c, int first, int count)
+static moments merge_shards(const float *gathered, int64_t channels, int64_t c, int first, int count)
 {
     if (count == 1) {
-        const float *part = gathered + 3 * channels * first + c;
-        return (moments){(double)part[0], (double)part[channels], (double)part[2 * channels]};
+        const float *shard = gathered + 3 * channels * first + c;
+        return (moments){(double)shard[0], (double)shard[channels], (double)shard[2 * channels]};
     }
     int left = tdi_tree_half(count);
-    return merge(merge_parts(gathered, channels, c, first, left),
-                 merge_parts(gathered, channels, c, first + left, count - left));
+    return merge(merge_shards(gathered, channels, c, first, left),
+                 merge_shards(gathered, channels, c, first + left, count - left));
 }
 
 /* The shards that share statistics: those of the call's group, or all. */
@@ -122,7 +122,7 @@ typedef struct group {
 static group group_of(const tdi_call *call)
 {
     const tdi_batch_norm_attrs *attrs = call->attrs;
-    return attrs->all ? (group){0, call->part->parts} : (group){call->part->group_first, call->part->group_count};
+    return attrs->all ? (group){0, call->shard->shards} : (group){call->shard->group_first, call->shard->group_count};
 }
 
 static void merge_reference(const tdi_call *call)
@@ -130,7 +130,7 @@ static void merge_reference(const tdi_call *call)
     group group = group_of(call);
     int64_t channels = call->out.shape.dim[1];
     for (int64_t c = 0; c < channels; c++)
-        store(call->out.data, channels, c, merge_parts(call->in[0].data, channels, c, group.first, group.count));
+        store(call->out.data, channels, c, merge_shards(call->in[0].data, channels, c, group.first, group.count));
 }
 
 /* ---- the gradient's two sums ---- */
@@ -143,12 +143,12 @@ static td_status grad_merge_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-static float sum_parts(const float *gathered, int64_t stride, int first, int count)
+static float sum_shards(const float *gathered, int64_t stride, int first, int count)
 {
     if (count == 1)
         return gathered[stride * first];
     int left = tdi_tree_half(count);
-    return sum_parts(gathered, stride, first, left) + sum_parts(gathered, stride, first + left, count - left);
+    return sum_shards(gathered, stride, first, left) + sum_shards(gathered, stride, first + left, count - left);
 }
 
 static void grad_merge_reference(const tdi_call *call)
@@ -158,7 +158,7 @@ static void grad_merge_reference(const tdi_call *call)
     int64_t count = tdi_shape_elements(&call->out.shape);
     group group = group_of(call);
     for (int64_t i = 0; i < count; i++)
-        out[i] = sum_parts(gathered + i, count, group.first, group.count);
+        out[i] = sum_shards(gathered + i, count, group.first, group.count);
 }
 
 /* ---- moving statistics ---- */
@@ -181,12 +181,12 @@ static td_status moving_infer(tdi_node *node, tdi_error *error)
 static double batch_statistic(const tdi_call *call, int64_t channels, int64_t c, bool variance, double *rows)
 {
     double sum = 0;
-    int in_part = (int)(call->in[1].shape.dim[1] / 3), all = call->part->parts * in_part;
-    int size = in_part > 1 && !((const tdi_batch_norm_attrs *)call->attrs)->all ? 1 : group_of(call).count * in_part;
+    int in_shard = (int)(call->in[1].shape.dim[1] / 3), all = call->shard->shards * in_shard;
+    int size = in_shard > 1 && !((const tdi_batch_norm_attrs *)call->attrs)->all ? 1 : group_of(call).count * in_shard;
     *rows = 0;
     for (int first = 0; first < all; first += size) {
         int count = first + size < all ? size : all - first;
-        moments m = merge_parts(call->in[1].data, channels, c, first, count);
+        moments m = merge_shards(call->in[1].data, channels, c, first, count);
         sum += variance ? m.m2 : m.mean * m.count;
         *rows += m.count;
     }
@@ -287,7 +287,7 @@ tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *ga
         node->home = moving->home;
         node->variable = moving->variable;
         node->slot = moving->slot;
-        node->once = node->effect = true;
+        node->update_phase = node->effect = true;
     }
     return node;
 }

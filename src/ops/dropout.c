@@ -64,7 +64,7 @@ static void dropout_reference(const tdi_call *call)
     float *out = call->out.data;
     tdi_dropout_numbers numbers = tdi_dropout_of(call);
     int64_t count = tdi_shape_elements(&call->out.shape);
-    int64_t first = count ? call->part->first_row * (count / call->out.shape.dim[0]) : 0;
+    int64_t first = count ? call->shard->first_row * (count / call->out.shape.dim[0]) : 0;
     for (int64_t i = 0; i < count; i++) {
         uint64_t element = (uint64_t)(first + i);
         tdi_philox draw = tdi_dropout_draw(call->control, attrs->stream, element / 4);

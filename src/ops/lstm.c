@@ -364,7 +364,7 @@ static void lstm_keep_reference(const tdi_call *call)
 {
     const tdi_lstm_keep_attrs *attrs = call->attrs;
     tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[0]);
-    float *state = (float *)call->out.data + call->part->first_row * reserve.units;
+    float *state = (float *)call->out.data + call->shard->first_row * reserve.units;
     for (int64_t row = 0; row < reserve.rows; row++, state += reserve.units)
         memcpy(state,
                attrs->c ? tdi_lstm_c(&reserve, row, reserve.steps - 1) : tdi_lstm_h(&reserve, row, reserve.steps - 1),

@@ -80,7 +80,7 @@ void tdi_lstm_multiply_row(int activation, int64_t units, const float *x, float 
 static inline const float *tdi_lstm_state(const tdi_call *call, int i, int64_t row)
 {
     const float *state = i < call->n_in ? call->in[i].data : NULL;
-    int64_t first = ((const tdi_lstm_attrs *)call->attrs)->passed ? 0 : call->part->first_row;
+    int64_t first = ((const tdi_lstm_attrs *)call->attrs)->passed ? 0 : call->shard->first_row;
     return state ? state + (first + row) * tdi_last_extent(&call->in[i].shape) : NULL;
 }
 

@@ -30,10 +30,10 @@ static double through_recurrence(const tdi_call *call, const float *dz, const fl
     const float *recurrent = (const float *)call->in[TDI_LSTM_GRAD_R].data + unit * TDI_LSTM_GATES * units;
     double sum = 0;
     for (int64_t g = 0; g < TDI_LSTM_GATES; g++) {
-        double part = 0;
+        double shard = 0;
         for (int64_t k = g * units; k < (g + 1) * units; k++)
-            part += (double)dz[k] * (double)recurrent[k];
-        sum += mask ? part * (double)mask[g * units + unit] : part;
+            shard += (double)dz[k] * (double)recurrent[k];
+        sum += mask ? shard * (double)mask[g * units + unit] : shard;
     }
     return sum;
 }

@@ -485,7 +485,7 @@ enum { TDI_PENALTY_UNIT = 256 /* elements: long enough that a row's stretch is w
 static inline tdi_penalty_range tdi_penalty_range_of(const tdi_call *call, int64_t row)
 {
     int64_t elements = tdi_shape_elements(&call->in[0].shape), rows = call->control->rows;
-    int64_t units = (elements + TDI_PENALTY_UNIT - 1) / TDI_PENALTY_UNIT, r = call->part->first_row + row;
+    int64_t units = (elements + TDI_PENALTY_UNIT - 1) / TDI_PENALTY_UNIT, r = call->shard->first_row + row;
     int64_t begin = units * r / rows * TDI_PENALTY_UNIT, end = units * (r + 1) / rows * TDI_PENALTY_UNIT;
     return (tdi_penalty_range){begin, end < elements ? end : elements, rows};
 }
@@ -554,7 +554,7 @@ void tdi_leave_factors(const tdi_call *call);
  * what this shard left, slots. Only the fuse pass makes it. */
 typedef struct tdi_joint_update_attrs {
     tdi_matmul_update_attrs of;
-    int parts;
+    int shards;
     int64_t positions; /* rows of a and b for each row of the batch */
 } tdi_joint_update_attrs;
 typedef struct tdi_left_gradient {
@@ -562,7 +562,7 @@ typedef struct tdi_left_gradient {
     const float *a, *b;    /* [depth, rows of the weight], [depth, columns of the weight] */
     int64_t depth;
 } tdi_left_gradient;
-tdi_left_gradient tdi_left_by(const tdi_call *call, int part);
+tdi_left_gradient tdi_left_by(const tdi_call *call, int shard);
 
 /* The exponential moving average of an updated weight, which takes the average's value now and then. An effect. */
 typedef struct tdi_moving_average_attrs {

@@ -202,7 +202,7 @@ static bool fuse_joint_update(tdi_rewriter *r, tdi_node *node)
         return false;
     const td_shape *a = &gradient->in[0]->shape;
     tdi_joint_update_attrs attrs = {.of = {optimizer, *(const tdi_optimizer_attrs *)node->attrs},
-                                    .parts = node->graph->parts,
+                                    .shards = node->graph->shards,
                                     .positions = tdi_shape_per_row(a) / a->dim[a->rank - 1]};
     if (!tdi_replace(node, &tdi_op_joint_update, &attrs, node->n_in, node->in))
         return false;
@@ -213,7 +213,7 @@ static bool fuse_joint_update(tdi_rewriter *r, tdi_node *node)
 
 static bool fuse_update(tdi_rewriter *r, tdi_node *node)
 {
-    return (node->graph->parts == 1 ? fuse_matmul_update : fuse_joint_update)(r, node);
+    return (node->graph->shards == 1 ? fuse_matmul_update : fuse_joint_update)(r, node);
 }
 
 td_status tdi_fuse(tdi_graph *graph, tdi_text *remarks)

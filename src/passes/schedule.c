@@ -63,7 +63,7 @@ static void find_rounds(scheduler *s)
 {
     for (int i = 0; i < s->graph->nodes.count && s->graph->norms; i++) {
         const tdi_node *node = s->graph->nodes.at[i];
-        for (int j = 0; j < node->n_in && node->once && s->live[i]; j++) {
+        for (int j = 0; j < node->n_in && node->update_phase && s->live[i]; j++) {
             const tdi_node *in = node->in[j];
             int round = in ? s->round[in->id] + in->op->read_by_all : 0;
             s->round[i] = round > s->round[i] ? round : s->round[i];
@@ -90,7 +90,7 @@ static int begin_collective(scheduler *s, tdi_collective collective)
 /* The trained variable whose update the node belongs to; NULL: none. */
 static tdi_variable *updated_variable(const tdi_node *node)
 {
-    return node->once && node->variable && node->variable->trainable ? node->variable : NULL;
+    return node->update_phase && node->variable && node->variable->trainable ? node->variable : NULL;
 }
 
 static int update_of(const scheduler *s, const tdi_variable *variable)
@@ -144,7 +144,7 @@ static void block(scheduler *s, int update)
 
 static bool is_shard_work(const scheduler *s, const tdi_node *node)
 {
-    return s->live[node->id] && !node->once;
+    return s->live[node->id] && !node->update_phase;
 }
 
 static void count_blockers(scheduler *s)
@@ -245,7 +245,7 @@ static void close_bucket(scheduler *s)
 
 static void ready(scheduler *s, int update)
 {
-    if (s->graph->parts == 1) {
+    if (s->graph->shards == 1) {
         add_update(s, &s->updates[update]);
         return;
     }
@@ -284,7 +284,7 @@ static void put_off(scheduler *s, tdi_scheduled step)
 
 int64_t tdi_exchange_bytes(const tdi_node *node)
 {
-    bool once = node->once && node->home == TDI_HOME_EXCHANGE;
+    bool once = node->update_phase && node->home == TDI_HOME_EXCHANGE;
     int64_t bytes = tdi_shape_elements(&node->shape) * (int64_t)td_dtype_size(node->dtype);
     return node->op->gathers || once ? (bytes + 63) & ~(int64_t)63 : 0;
 }
@@ -317,15 +317,15 @@ static void add_gather(scheduler *s, const tdi_node *node)
  * then. */
 static bool replaces_state(const tdi_node *node)
 {
-    return node->effect && node->home == TDI_HOME_VARIABLE && !node->once;
+    return node->effect && node->home == TDI_HOME_VARIABLE && !node->update_phase;
 }
 
 static void add_node(scheduler *s, tdi_node *node)
 {
-    if (node->op->gathers && s->graph->parts > 1)
+    if (node->op->gathers && s->graph->shards > 1)
         add_gather(s, node);
     tdi_scheduled step = {.kind = TDI_STEP_KERNEL, .node = node};
-    if (node->once || replaces_state(node) || (s->graph->effects_last && node->effect)) {
+    if (node->update_phase || replaces_state(node) || (s->graph->effects_last && node->effect)) {
         put_off(s, step);
         return;
     }
@@ -338,7 +338,7 @@ static void add_node(scheduler *s, tdi_node *node)
 /* All replicas meet, and see what each has computed of its range. */
 static void meet(scheduler *s)
 {
-    if (s->graph->parts == 1)
+    if (s->graph->shards == 1)
         return;
     int collective = begin_collective(s, (tdi_collective){.kind = TDI_MEET});
     add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = collective});

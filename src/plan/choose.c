@@ -23,7 +23,7 @@ static void commit(tdi_plan *plan, tdi_planned *step, const tdi_prepared *prepar
     for (int i = 0; i < step->node->n_in; i++)
         if (tdi_fills(step->node, i) && prepared->by.split != TDI_WHOLE)
             tdi_placed_of(plan, step->node->in[i])->by =
-                (tdi_placement){step->node->op->reads(step->node, i, prepared->by.split), prepared->by.lanes, 0};
+                (tdi_placement){step->node->op->reads(step->node, i, prepared->by.split), prepared->by.threads, 0};
     if (prepared->scratch_bytes > plan->scratch_bytes)
         plan->scratch_bytes = prepared->scratch_bytes;
     plan->packed_bytes += prepared->packed_bytes;
@@ -44,14 +44,14 @@ static void run_zeros(const tdi_call *call)
 static td_status choose_zeros(tdi_plan *plan, tdi_planned *step, tdi_error *error)
 {
     const tdi_node *node = step->node;
-    step->calls = TDI_NEW_ARRAY(plan->arena, tdi_call, plan->spec.lanes);
+    step->calls = TDI_NEW_ARRAY(plan->arena, tdi_call, plan->spec.threads);
     if (!step->calls)
         return tdi_no_memory(error);
     bool contributes = node->home == TDI_HOME_GRADIENT || tdi_placed_of(plan, node)->exchange >= 0;
-    for (int lane = 0; lane < plan->spec.lanes; lane++) {
-        TDI_TRY(tdi_describe_call(plan, node, plan->arena, &step->calls[lane], error));
-        if (lane == 0 && contributes && !node->op->gathers)
-            step->calls[lane].run = run_zeros;
+    for (int thread = 0; thread < plan->spec.threads; thread++) {
+        TDI_TRY(tdi_describe_call(plan, node, plan->arena, &step->calls[thread], error));
+        if (thread == 0 && contributes && !node->op->gathers)
+            step->calls[thread].run = run_zeros;
     }
     return TD_OK;
 }
@@ -62,7 +62,7 @@ static td_status choose_zeros(tdi_plan *plan, tdi_planned *step, tdi_error *erro
 typedef struct candidates {
     const tdi_kernel *kernels[TDI_MAX_CANDIDATES];
     int count, rule; /* rule: the candidate to take when nothing may be timed; -1: none yet */
-    int lanes;       /* threads that would share the first candidate's step */
+    int threads;     /* threads that would share the first candidate's step */
     bool packed;     /* some have packed-weight caches */
     bool bfloat16;   /* some round operands that others do not */
 } candidates;
@@ -121,7 +121,7 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
         if (*sure)
             return TD_OK;
         if (all->count == 0)
-            all->lanes = prepared->by.lanes;
+            all->threads = prepared->by.threads;
         all->packed = all->packed || prepared->packed_bytes;
         tdi_calls_release(plan, *k, prepared->calls);
         add_candidate(all, *k, confidence);
@@ -145,8 +145,8 @@ static bool describe_question(const tdi_plan *plan, const tdi_node *node, const 
     tdi_text_format(key, " -> %s %s", tdi_shape_text(&tdi_placed_of(plan, node)->shape, text),
                     td_dtype_name(node->dtype));
     tdi_text_format(key, ", %d x %d threads", plan->spec.chooser->workers, tdi_sharing_of(plan));
-    if (all->lanes > 1 && all->lanes < tdi_sharing_of(plan))
-        tdi_text_format(key, ", %d of them", all->lanes);
+    if (all->threads > 1 && all->threads < tdi_sharing_of(plan))
+        tdi_text_format(key, ", %d of them", all->threads);
     if (all->packed)
         tdi_text_format(key, ", weights packed once");
     return !key->failed;
@@ -205,7 +205,7 @@ static tdi_batch_interleaving interleaving_of(void *context, const tdi_node *nod
 td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    if (!spec->device->batch_interleaved || !tdi_is_one_lanes(plan) || spec->rows == 0)
+    if (!spec->device->batch_interleaved || !tdi_is_one_threads(plan) || spec->rows == 0)
         return TD_OK;
     layout_query query = {.plan = plan};
     bool *interleaved = TDI_NEW_ARRAY(plan->arena, bool, spec->graph->nodes.count);
@@ -222,7 +222,7 @@ td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error)
 td_status tdi_choose_kernel(tdi_plan *plan, int index, tdi_error *error)
 {
     tdi_planned *step = &plan->planned[index];
-    if (plan->spec.rows == 0 && !step->node->once)
+    if (plan->spec.rows == 0 && !step->node->update_phase)
         return choose_zeros(plan, step, error);
     candidates all = {.rule = -1};
     tdi_prepared prepared;

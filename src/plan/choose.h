@@ -8,8 +8,8 @@
 typedef struct tdi_prepared {
     const tdi_kernel *kernel;
     tdi_placement by;
-    tdi_call *calls;      /* [lanes] */
-    tdi_call *finish;     /* [lanes]; NULL: the step is not divided by depth */
+    tdi_call *calls;      /* [threads] */
+    tdi_call *finish;     /* [threads]; NULL: the step is not divided by depth */
     size_t scratch_bytes; /* of each thread */
     size_t packed_bytes;  /* of the packed-weight caches of all threads */
 } tdi_prepared;

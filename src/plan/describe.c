@@ -48,16 +48,16 @@ const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step)
     return step->finish ? "depth" : names[tdi_placed_of(plan, step->node)->by.split];
 }
 
-int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step)
+int tdi_planned_threads(const tdi_plan *plan, const tdi_planned *step)
 {
     const tdi_placement *by = &tdi_placed_of(plan, step->node)->by;
-    return by->depth ? by->depth : by->lanes;
+    return by->depth ? by->depth : by->threads;
 }
 
 static const char *pass_of(const tdi_node *node)
 {
     const tdi_node *backward = node->graph->backward;
-    if (node->once)
+    if (node->update_phase)
         return "update";
     return backward && node->id >= backward->id && node->home != TDI_HOME_METRIC ? "backward" : "forward";
 }
@@ -89,19 +89,19 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .kernel = step->kernel ? step->kernel->name : "reference",
                         .tuned = step->tuned,
                         .share = tdi_planned_share(plan, step),
-                        .lanes = tdi_planned_lanes(plan, step),
+                        .threads = tdi_planned_threads(plan, step),
                         .shape = tdi_placed_of(plan, node)->shape,
                         .flops = planned_flops(step),
                         .bytes = planned_bytes(plan, step),
                         .kept_bytes = kept_bytes(plan, step),
                         .bfloat16 = node->op->multiplies && is_narrow(node),
-                        .once = node->once,
+                        .update_phase = node->update_phase,
                         .barrier = step->barrier,
                         .fused = step->fused,
                         .takes_forwarded = step->forwarded_inputs,
                         .constant = step->constant,
                         .by_depth = step->finish,
-                        .ended_by = by->depth && by->lanes != by->depth ? by->lanes : 0,
+                        .ended_by = by->depth && by->threads != by->depth ? by->threads : 0,
                         .batch_interleaved = tdi_placed_of(plan, node)->batch_interleaved,
                         .remarks = step->remarks.length ? step->remarks.chars : NULL};
     if (node->op->describe)

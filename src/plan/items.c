@@ -7,16 +7,16 @@ bool tdi_is_lockstep(const tdi_plan *plan, const tdi_planned *step)
 }
 
 /* What of the update phase cannot be shared is the first replica's. */
-static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
+static bool has_work(const tdi_plan *plan, const tdi_planned *step, int thread)
 {
-    const tdi_call *call = &step->calls[lane];
+    const tdi_call *call = &step->calls[thread];
     if (!call->run || step->constant)
         return false;
-    bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
+    bool shared_memory_once = step->node->update_phase && plan->spec.graph->shards > 1 && call->split == TDI_WHOLE;
     return !shared_memory_once || plan->spec.replica == 0;
 }
 
-static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_lane_items *list)
+static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_thread_items *list)
 {
     tdi_value *in = (tdi_value *)(uintptr_t)call->in;
     for (int i = 0; i < node->n_in; i++) {
@@ -28,7 +28,7 @@ static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_lane_ite
 }
 
 /* Adds the list's last call to the fused ones before it. */
-static void extend_fused(tdi_lane_items *list)
+static void extend_fused(tdi_thread_items *list)
 {
     tdi_item *last = &list->items.at[list->items.count - 1], *head = last - 1;
     while (!head->length)
@@ -38,17 +38,17 @@ static void extend_fused(tdi_lane_items *list)
     head->length++;
 }
 
-static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_items *list, int lane)
+static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_thread_items *list, int thread)
 {
-    const tdi_call *call = &step->calls[lane];
+    const tdi_call *call = &step->calls[thread];
     tdi_item item = {.kind = TDI_ITEM_CALL,
-                     .once = step->node->once,
+                     .update_phase = step->node->update_phase,
                      .call = call,
                      .length = 1,
                      .forwards = step->forwards,
                      .forwarded_inputs = step->forwarded_inputs};
     bool lockstep = tdi_is_lockstep(plan, step);
-    if (!has_work(plan, step, lane))
+    if (!has_work(plan, step, thread))
         return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_IDLE, .length = 1}));
     if (lockstep) {
         item.kind = TDI_ITEM_LOCKSTEP;
@@ -61,19 +61,19 @@ static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_it
     return true;
 }
 
-static bool list_barrier(tdi_lane_items *list)
+static bool list_barrier(tdi_thread_items *list)
 {
     return tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER, .length = 1}));
 }
 
-static bool list_finish(const tdi_planned *step, tdi_lane_items *list, int lane)
+static bool list_finish(const tdi_planned *step, tdi_thread_items *list, int thread)
 {
-    const tdi_call *call = &step->finish[lane];
-    tdi_item item = {.kind = TDI_ITEM_CALL, .once = step->node->once, .call = call, .length = 1};
+    const tdi_call *call = &step->finish[thread];
+    tdi_item item = {.kind = TDI_ITEM_CALL, .update_phase = step->node->update_phase, .call = call, .length = 1};
     return list_inputs(step->node, call, list) && list_barrier(list) && (!call->run || tdi_push(&list->items, item));
 }
 
-static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
+static bool list_step(tdi_plan *plan, int s, tdi_thread_items *list, int thread)
 {
     const tdi_scheduled *scheduled = &plan->spec.schedule->at[s];
     const tdi_planned *step = &plan->planned[s];
@@ -83,16 +83,16 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
         return true;
     if (step->barrier && !list_barrier(list))
         return false;
-    return list_call(plan, step, list, lane) && (!step->finish || list_finish(step, list, lane));
+    return list_call(plan, step, list, thread) && (!step->finish || list_finish(step, list, thread));
 }
 
 td_status tdi_list_items(tdi_plan *plan, tdi_error *error)
 {
-    for (int lane = 0; lane < plan->spec.lanes; lane++) {
-        tdi_lane_items *list = &plan->lanes[lane];
+    for (int thread = 0; thread < plan->spec.threads; thread++) {
+        tdi_thread_items *list = &plan->threads[thread];
         bool ok = tdi_push(&list->segments, ((tdi_segment){0, TDI_STEP_KERNEL, 0}));
         for (int s = 0; ok && s < plan->n_steps; s++)
-            ok = list_step(plan, s, list, lane);
+            ok = list_step(plan, s, list, thread);
         ok = ok && tdi_push(&list->segments, ((tdi_segment){list->items.count, TDI_STEP_KERNEL, 0}));
         if (!ok)
             return tdi_no_memory(error);

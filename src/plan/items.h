@@ -29,9 +29,9 @@ typedef enum tdi_item_kind {
 
 typedef struct tdi_item {
     tdi_item_kind kind;
-    bool once; /* of the update phase: run by the worker's first plan alone */
+    bool update_phase; /* of the update phase: run by the worker's first plan alone */
     const tdi_call *call;
-    void (*run_serially)(const tdi_call *calls, int lanes); /* LOCKSTEP: the kernel's */
+    void (*run_serially)(const tdi_call *calls, int threads); /* LOCKSTEP: the kernel's */
     int length;    /* 1; FUSED: the number of calls, which are the items from this one on, the others with length 0 */
     bool forwards; /* as in tdi_planned */
     unsigned forwarded_inputs;
@@ -49,13 +49,13 @@ typedef struct tdi_input_use {
     int slot;
 } tdi_input_use;
 
-typedef struct tdi_lane_items {
+typedef struct tdi_thread_items {
     tdi_vec(tdi_item) items;
     tdi_vec(tdi_segment) segments; /* and one behind the last */
     tdi_vec(tdi_input_use) inputs;
     char *forwarded;          /* TDI_FORWARDED_BYTES of the thread's scratch */
     int reached;              /* the next item, while one thread runs in the place of all */
     const tdi_label **labels; /* [items]: of the trace that was labelled last; NULL: none was */
-} tdi_lane_items;
+} tdi_thread_items;
 
 #endif

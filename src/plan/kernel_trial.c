@@ -4,7 +4,7 @@
  * which of the candidates, up to the first that is sure of itself, is the fastest for the very call of the step.
  *
  * Design: each candidate is prepared with the step's shapes and shares, on buffers of its own. All threads that will
- * run such steps at the same time (workers * lanes) run it at the same time, since they share caches and memory
+ * run such steps at the same time (workers * threads) run it at the same time, since they share caches and memory
  * bandwidth. The buffers are kept for the next contest of the same plan, because the system takes long to hand out
  * more.
  *
@@ -122,26 +122,26 @@ static td_status make_operands(trial *t, const tdi_call *like, char **operands, 
 
 static void bind_call(const trial *t, const candidate *one, int thread, char *const *operands, tdi_call *call)
 {
-    static const tdi_part part = {.parts = 1, .group_count = 1};
+    static const tdi_shard shard = {.shards = 1, .group_count = 1};
     tdi_value *in = (tdi_value *)(uintptr_t)call->in;
     for (int i = 0; i < call->n_in; i++)
         in[i].data = operands[i];
     call->out.data = operands[call->n_in];
     call->scratch = one->scratch[thread];
-    call->sums = one->sums ? one->sums + thread / t->plan->spec.lanes * one->sums_each : NULL;
+    call->sums = one->sums ? one->sums + thread / t->plan->spec.threads * one->sums_each : NULL;
     call->control = &t->control;
     call->failed = (atomic_bool *)(uintptr_t)t->failed;
-    call->part = &part;
+    call->shard = &shard;
 }
 
 static void bind_calls(const trial *t, const candidate *one, int worker, char *const *operands)
 {
     const tdi_prepared *prepared = &one->workers[worker];
-    for (int lane = 0; lane < t->plan->spec.lanes; lane++) {
-        int thread = worker * t->plan->spec.lanes + lane;
-        bind_call(t, one, thread, operands, &prepared->calls[lane]);
+    for (int thread = 0; thread < t->plan->spec.threads; thread++) {
+        int index = worker * t->plan->spec.threads + thread; /* among those of all workers */
+        bind_call(t, one, index, operands, &prepared->calls[thread]);
         if (prepared->finish)
-            bind_call(t, one, thread, operands, &prepared->finish[lane]);
+            bind_call(t, one, index, operands, &prepared->finish[thread]);
     }
 }
 
@@ -158,13 +158,13 @@ static td_status prepare(trial *t, const tdi_kernel *kernel, candidate *one, tdi
         TDI_TRY(tdi_prepare_kernel(t->plan, kernel, t->node, t->arena, &one->workers[w], error));
     int64_t elements = tdi_shape_elements(&one->workers[0].calls[0].out.shape);
     if (one->workers[0].finish) {
-        one->sums_each = elements * t->plan->spec.lanes;
+        one->sums_each = elements * t->plan->spec.threads;
         one->sums = (float *)(void *)buffer(t, (size_t)(one->sums_each * t->workers) * sizeof(float));
         if (!one->sums)
             return tdi_no_memory(error);
     }
     for (int thread = 0; thread < t->threads; thread++) {
-        one->scratch[thread] = buffer(t, one->workers[thread / t->plan->spec.lanes].scratch_bytes);
+        one->scratch[thread] = buffer(t, one->workers[thread / t->plan->spec.threads].scratch_bytes);
         if (!one->scratch[thread])
             return tdi_no_memory(error);
     }
@@ -189,9 +189,9 @@ static td_status prepare_all(trial *t, tdi_error *error)
 /* ---- the clock ---- */
 
 /* By depth the second half waits for the first ones of all threads, and the next first half for the second ones. */
-static void run_call(trial *t, const tdi_prepared *prepared, int lane)
+static void run_call(trial *t, const tdi_prepared *prepared, int thread)
 {
-    const tdi_call *call = &prepared->calls[lane], *finish = prepared->finish ? &prepared->finish[lane] : NULL;
+    const tdi_call *call = &prepared->calls[thread], *finish = prepared->finish ? &prepared->finish[thread] : NULL;
     if (call->run)
         call->run(call);
     if (!finish)
@@ -206,11 +206,11 @@ static void run_thread(void *argument, int index)
 {
     trial *t = argument;
     tdi_device *device = t->plan->spec.device;
-    int state = device->enter_thread ? device->enter_thread(device) : 0, lanes = t->plan->spec.lanes;
+    int state = device->enter_thread ? device->enter_thread(device) : 0, threads = t->plan->spec.threads;
     tdi_barrier_wait(&t->start);
     double begun = tdi_seconds();
     for (int i = 0; i < t->turn->repetitions; i++)
-        run_call(t, &t->turn->workers[index / lanes], index % lanes);
+        run_call(t, &t->turn->workers[index / threads], index % threads);
     t->elapsed[index] = tdi_seconds() - begun;
     if (device->leave_thread)
         device->leave_thread(device, state);
@@ -250,7 +250,7 @@ static td_status begin(tdi_contest *contest, tdi_error *error)
     trial *t = contest->context;
     const tdi_chooser *chooser = t->plan->spec.chooser;
     t->workers = chooser->workers;
-    t->threads = t->workers * t->plan->spec.lanes;
+    t->threads = t->workers * t->plan->spec.threads;
     t->control = (tdi_control){.rows = 1, .inverse_rows = 1, .weights = 1};
     if (t->node->op->numbers)
         t->node->op->numbers(t->node->attrs, &t->control);

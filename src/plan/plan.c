@@ -16,12 +16,12 @@ static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
     plan->placed = TDI_NEW_ARRAY(plan->arena, tdi_placed, graph->nodes.count);
     plan->n_steps = plan->spec.schedule->count;
     plan->planned = TDI_NEW_ARRAY(plan->arena, tdi_planned, plan->n_steps);
-    plan->lanes = TDI_NEW_ARRAY(plan->arena, tdi_lane_items, plan->spec.lanes);
-    if (!plan->placed || !plan->planned || !plan->lanes)
+    plan->threads = TDI_NEW_ARRAY(plan->arena, tdi_thread_items, plan->spec.threads);
+    if (!plan->placed || !plan->planned || !plan->threads)
         return tdi_no_memory(error);
     for (int i = 0; i < graph->nodes.count; i++)
         plan->placed[i] = (tdi_placed){.shape = tdi_shape_at(&graph->nodes.at[i]->shape, plan->spec.rows),
-                                       .by = {.lanes = 1},
+                                       .by = {.threads = 1},
                                        .storage = -1,
                                        .exchange = -1,
                                        .constant = -1,
@@ -57,7 +57,7 @@ static td_status make_locksteps(tdi_plan *plan, tdi_error *error)
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
         if (tdi_is_lockstep(plan, step))
-            TDI_TRY(tdi_lockstep_create(&step->lockstep, tdi_placed_of(plan, step->node)->by.lanes, plan->spec.spin,
+            TDI_TRY(tdi_lockstep_create(&step->lockstep, tdi_placed_of(plan, step->node)->by.threads, plan->spec.spin,
                                         error));
     }
     return TD_OK;
@@ -111,11 +111,11 @@ void tdi_plan_free(tdi_plan *plan)
         return;
     for (int s = 0; plan->planned && s < plan->n_steps; s++)
         free_step(plan, &plan->planned[s]);
-    for (int lane = 0; plan->lanes && lane < plan->spec.lanes; lane++) {
-        tdi_vec_free(&plan->lanes[lane].items);
-        tdi_vec_free(&plan->lanes[lane].segments);
-        tdi_vec_free(&plan->lanes[lane].inputs);
-        free(plan->lanes[lane].labels);
+    for (int thread = 0; plan->threads && thread < plan->spec.threads; thread++) {
+        tdi_vec_free(&plan->threads[thread].items);
+        tdi_vec_free(&plan->threads[thread].segments);
+        tdi_vec_free(&plan->threads[thread].inputs);
+        free(plan->threads[thread].labels);
     }
     if (plan->constants)
         plan->spec.device->release(plan->spec.device, plan->constants);
@@ -167,7 +167,7 @@ static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node
         return b->slots[node->slot] + node->variable->offset;
     case TDI_HOME_GRADIENT:
         /* A gradient that is a leaf was reduced before the step began. */
-        return (node->once || tdi_is_leaf(node) ? b->reduced : b->gradients) + node->variable->offset;
+        return (node->update_phase || tdi_is_leaf(node) ? b->reduced : b->gradients) + node->variable->offset;
     case TDI_HOME_METRIC:
         return b->metrics + 2 * node->slot;
     default:
@@ -175,7 +175,7 @@ static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node
     }
 }
 
-static void bind_call(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *step, tdi_call *call, int lane)
+static void bind_call(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *step, tdi_call *call, int thread)
 {
     const tdi_node *node = step->node;
     tdi_value *in = (tdi_value *)(uintptr_t)call->in;
@@ -183,40 +183,40 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *
         if (node->in[i])
             in[i].data = address(plan, b, node->in[i]);
     call->out.data = address(plan, b, node);
-    call->scratch = b->scratch[lane];
-    call->control = &b->control[lane];
+    call->scratch = b->scratch[thread];
+    call->control = &b->control[thread];
     call->failed = b->failed;
-    call->part = &b->part[lane];
+    call->shard = &b->shard[thread];
     call->lockstep = &step->lockstep;
 }
 
-static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *step, int lane)
+static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *step, int thread)
 {
-    bind_call(plan, b, step, &step->finish[lane], lane);
+    bind_call(plan, b, step, &step->finish[thread], thread);
     float *sums = (float *)(void *)(b->activations + plan->storages[step->sums].offset);
-    step->calls[lane].sums = step->finish[lane].sums = sums;
+    step->calls[thread].sums = step->finish[thread].sums = sums;
 }
 
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
 {
-    for (int lane = 0; lane < plan->spec.lanes; lane++)
-        plan->lanes[lane].forwarded = bindings->scratch[lane] + plan->forwarded_at;
+    for (int thread = 0; thread < plan->spec.threads; thread++)
+        plan->threads[thread].forwarded = bindings->scratch[thread] + plan->forwarded_at;
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
-        for (int lane = 0; step->node && lane < plan->spec.lanes; lane++) {
-            bind_call(plan, bindings, step, &step->calls[lane], lane);
+        for (int thread = 0; step->node && thread < plan->spec.threads; thread++) {
+            bind_call(plan, bindings, step, &step->calls[thread], thread);
             if (step->finish)
-                bind_sums(plan, bindings, step, lane);
-            if (step->constant && step->calls[lane].run)
-                step->calls[lane].run(&step->calls[lane]);
+                bind_sums(plan, bindings, step, thread);
+            if (step->constant && step->calls[thread].run)
+                step->calls[thread].run(&step->calls[thread]);
         }
     }
 }
 
-void tdi_plan_set_input(tdi_plan *plan, int lane, int slot, const void *data)
+void tdi_plan_set_input(tdi_plan *plan, int thread, int slot, const void *data)
 {
-    for (int i = 0; i < plan->lanes[lane].inputs.count; i++) {
-        const tdi_input_use *use = &plan->lanes[lane].inputs.at[i];
+    for (int i = 0; i < plan->threads[thread].inputs.count; i++) {
+        const tdi_input_use *use = &plan->threads[thread].inputs.at[i];
         if (use->slot == slot)
             use->operand->data = (void *)(uintptr_t)data;
     }

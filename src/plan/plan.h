@@ -24,7 +24,7 @@ typedef struct tdi_plan tdi_plan;
 typedef struct tdi_chooser {
     tdi_tuning_cache *cache;
     td_context *context;
-    tdi_team *team; /* idle while plans are made; at least workers * lanes threads */
+    tdi_team *team; /* idle while plans are made; at least workers * threads threads */
     int workers;    /* that run such a plan at the same time */
 } tdi_chooser;
 
@@ -33,9 +33,9 @@ typedef struct tdi_plan_spec {
     const tdi_schedule *schedule;
     tdi_device *device;
     int64_t rows; /* of the shard; 0: it contributes zeros to the collectives and computes nothing else */
-    int part;
+    int shard;
     int replica, replicas;
-    int lanes;                  /* threads of the worker */
+    int threads;                /* threads of the worker */
     int sharing;                /* how many of them share ops, while the others wait; 0: all */
     size_t most_packed;         /* bytes that all packed-weight caches may take; other weights are packed at each run */
     const tdi_chooser *chooser; /* NULL: rules alone choose kernels */
@@ -46,16 +46,16 @@ typedef struct tdi_plan_spec {
 /* The memory of one shard's step. The caller owns it; sizes come from the plan's accessors. */
 typedef struct tdi_bindings {
     char *activations;          /* tdi_plan_activation_bytes */
-    char *const *scratch;       /* [lanes], tdi_plan_scratch_bytes each */
+    char *const *scratch;       /* [threads], tdi_plan_scratch_bytes each */
     float *values;              /* variables */
     float *const *slots;        /* optimizer state */
     float *gradients;           /* the shard's own arena */
     float *reduced;             /* shard 0's arena, where reduced gradients go */
     char *exchange;             /* tdi_plan_exchange_bytes, shared by all shards */
     double *metrics;            /* [slots][2] */
-    const tdi_control *control; /* [lanes]: each thread writes its own between steps */
+    const tdi_control *control; /* [threads]: each thread writes its own between steps */
     atomic_bool *failed;        /* [2]: set by calls that fail, by their control's turn; NULL: nobody asks */
-    const tdi_part *part;       /* [lanes] */
+    const tdi_shard *shard;     /* [threads] */
 } tdi_bindings;
 
 /* Everything that the spec points to outlives the plan. *plan is NULL on failure. */
@@ -76,8 +76,8 @@ uint64_t tdi_plan_hash(const tdi_plan *plan); /* of its ops, attributes and shap
 
 /* Resolves every address but those of the inputs. May be called again with others. */
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings);
-/* Sets where thread `lane` finds a step's input `slot` from now on. That thread calls it, between steps. */
-void tdi_plan_set_input(tdi_plan *plan, int lane, int slot, const void *data);
+/* Sets where thread `thread` finds a step's input `slot` from now on. That thread calls it, between steps. */
+void tdi_plan_set_input(tdi_plan *plan, int thread, int slot, const void *data);
 
 /* The value of an output after a step: [rows, ...]. */
 const float *tdi_plan_output(const tdi_plan *plan, int slot);
@@ -88,7 +88,7 @@ td_status tdi_plan_label(tdi_plan *plan, tdi_trace *trace, tdi_error *error);
 /* Where one thread's run of a step is noted, and the labels of its meetings. */
 typedef struct tdi_step_trace {
     tdi_track *track;
-    const tdi_label *lanes, *begin, *finish;
+    const tdi_label *threads, *begin, *finish;
     int64_t step;
 } tdi_step_trace;
 
@@ -97,13 +97,13 @@ typedef struct tdi_step_trace {
  * runs with this communicator, from 1. Nothing is allocated, locked or decided. With a trace (NULL: none) the plans
  * have been labelled. When a collective is broken, all threads return behind it, with its status, and nothing that the
  * step has computed may be used. */
-td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t step, tdi_barrier *barrier,
+td_status tdi_plans_run(tdi_plan *const *plans, int count, int thread, uint32_t step, tdi_barrier *barrier,
                         tdi_communicator *communicator, const tdi_step_trace *trace);
 
 /* Runs the step of all threads of all workers on the calling thread alone, each thread's items up to its next meeting
  * in turn: the same values, bit for bit. `plans` are those of all shards, dealt out to the workers as evenly as
  * possible. */
-td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, uint32_t step,
+td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int shards, int workers, uint32_t step,
                                 tdi_communicator *const *communicators);
 
 /* One step of a plan, for reports: of one shard, all threads together. The plan owns the texts. */
@@ -114,12 +114,12 @@ typedef struct tdi_plan_op {
     const tdi_tuned *tuned; /* the choice between kernels, by a trial; NULL: all were sure */
     const char *pass;       /* "forward", "backward" or "update" */
     const char *share;      /* among the threads: "rows", "columns", "flat", "depth" or "whole" */
-    int lanes;              /* the first so many threads share it */
+    int threads;            /* the first so many threads share it */
     td_shape shape;
     double flops, bytes;   /* read and written */
     double kept_bytes;     /* of them those of weights and slots */
     bool bfloat16;         /* products of bfloat16 numbers */
-    bool once;             /* of the update phase: run once for all shards of a replica */
+    bool update_phase;     /* of the update phase: run once for all shards of a replica */
     bool barrier;          /* the threads meet before it */
     bool fused;            /* it runs with the op before it, a stretch of elements at a time */
     bool takes_forwarded;  /* of which it reads the value before that is stored */

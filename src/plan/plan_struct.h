@@ -27,8 +27,8 @@ typedef struct tdi_planned {
     bool fused;                /* run stretch by stretch with the step before it */
     bool forwards;             /* its value is read by the next of the fused ops alone, and not stored */
     unsigned forwarded_inputs; /* bit i: input i is the value that the step before it forwards */
-    tdi_call *calls;           /* [lanes]; run NULL: the thread has no share */
-    tdi_call *finish;          /* [lanes]: TDI_DEPTH's second half, behind a meeting; NULL: there is none */
+    tdi_call *calls;           /* [threads]; run NULL: the thread has no share */
+    tdi_call *finish;          /* [threads]: TDI_DEPTH's second half, behind a meeting; NULL: there is none */
     int sums;                  /* with `finish`: the storage of the threads' sums */
     tdi_lockstep lockstep;     /* of the threads that share it, where they wait for each other inside the kernel */
     tdi_text remarks;          /* which kernels declined, and why */
@@ -55,7 +55,7 @@ struct tdi_plan {
     size_t scratch_bytes;      /* of each thread */
     size_t forwarded_at;       /* where in the scratch forwarded values are */
     size_t packed_bytes;       /* of all packed-weight caches */
-    tdi_lane_items *lanes;     /* [lanes]: each thread's items */
+    tdi_thread_items *threads; /* [threads]: each thread's items */
     uint64_t labelled;         /* the trace that the labels belong to */
     tdi_vec(tdi_spare) spares; /* while kernels are chosen */
 };
@@ -68,13 +68,13 @@ static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *no
 /* How many of the plan's threads share ops. */
 static inline int tdi_sharing_of(const tdi_plan *plan)
 {
-    return plan->spec.sharing ? plan->spec.sharing : plan->spec.lanes;
+    return plan->spec.sharing ? plan->spec.sharing : plan->spec.threads;
 }
 
 /* Does one thread make everything, so that none waits for another or reads what another has written? */
-static inline bool tdi_is_one_lanes(const tdi_plan *plan)
+static inline bool tdi_is_one_threads(const tdi_plan *plan)
 {
-    return plan->spec.lanes == 1 || (tdi_sharing_of(plan) == 1 && plan->spec.graph->parts == 1);
+    return plan->spec.threads == 1 || (tdi_sharing_of(plan) == 1 && plan->spec.graph->shards == 1);
 }
 
 /* Is input i an extra output, which the node writes? */
@@ -93,6 +93,6 @@ td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* behind it: constants
 
 /* For reports: "rows", "columns", "flat", "depth" or "whole". */
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step);
-int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step); /* threads that share it */
+int tdi_planned_threads(const tdi_plan *plan, const tdi_planned *step); /* threads that share it */
 
 #endif

@@ -19,11 +19,11 @@ static tdi_placement placement_of(const void *context, const tdi_node *node)
 static tdi_placement choose_placement(const tdi_plan *plan, const tdi_node *node, const tdi_call *call, unsigned splits)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    if (node->once && spec->graph->parts > 1) {
+    if (node->update_phase && spec->graph->shards > 1) {
         bool flat = node->op->reads && (splits & TDI_CAN_FLAT);
         bool rows = node->op->update_rows;
         tdi_split split = rows ? TDI_ROWS : flat ? TDI_FLAT : TDI_WHOLE;
-        return (tdi_placement){split, split == TDI_WHOLE ? 1 : spec->lanes, 0};
+        return (tdi_placement){split, split == TDI_WHOLE ? 1 : spec->threads, 0};
     }
     return tdi_place(node, &(tdi_placing){call, splits, tdi_sharing_of(plan), placement_of, plan});
 }
@@ -36,15 +36,16 @@ static void cut_between_blocks(int64_t extent, int index, int sharers, tdi_call 
     call->end = call->end * TDI_NORM_BLOCK < extent ? call->end * TDI_NORM_BLOCK : extent;
 }
 
-static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node, tdi_split split, int lanes, int lane)
+static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node, tdi_split split, int threads,
+                      int thread)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    bool all_replicas = node->once && spec->graph->parts > 1;
-    int sharers = all_replicas ? spec->lanes * spec->replicas : lanes;
-    int index = all_replicas ? spec->replica * spec->lanes + lane : lane;
+    bool all_replicas = node->update_phase && spec->graph->shards > 1;
+    int sharers = all_replicas ? spec->threads * spec->replicas : threads;
+    int index = all_replicas ? spec->replica * spec->threads + thread : thread;
     call->split = (int)split;
-    call->lane = lane;
-    call->lanes = all_replicas ? spec->lanes : lanes;
+    call->thread = thread;
+    call->threads = all_replicas ? spec->threads : threads;
     call->begin = call->end = 0;
     if (index >= sharers)
         return;
@@ -96,23 +97,23 @@ td_status tdi_describe_call(const tdi_plan *plan, const tdi_node *node, tdi_aren
 
 void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call *calls)
 {
-    for (int lane = 0; kernel && lane < plan->spec.lanes; lane++) {
-        if (calls[lane].state && kernel->release)
-            kernel->release(calls[lane].state);
-        plan->spec.device->release(plan->spec.device, calls[lane].packed_cache);
-        calls[lane].state = calls[lane].packed_cache = NULL;
+    for (int thread = 0; kernel && thread < plan->spec.threads; thread++) {
+        if (calls[thread].state && kernel->release)
+            kernel->release(calls[thread].state);
+        plan->spec.device->release(plan->spec.device, calls[thread].packed_cache);
+        calls[thread].state = calls[thread].packed_cache = NULL;
     }
 }
 
 /* Allocates the call's packed-weight cache if it wants one; false: it may not have it. There must be room for the
- * threads behind this one too, `lanes` in all: those without a cache would keep the others waiting. */
-static bool allocate_cache(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, int lanes)
+ * threads behind this one too, `threads` in all: those without a cache would keep the others waiting. */
+static bool allocate_cache(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, int threads)
 {
     size_t bytes = call->constant_inputs ? prepared->kernel->packed_cache_bytes(call) : 0;
     size_t held = plan->packed_bytes + prepared->packed_bytes;
     if (!bytes)
         return true;
-    if (held + bytes * (size_t)lanes > plan->spec.most_packed)
+    if (held + bytes * (size_t)threads > plan->spec.most_packed)
         return false;
     call->packed_cache = plan->spec.device->allocate(plan->spec.device, TDI_PACKED_CACHE_HEAD + bytes);
     prepared->packed_bytes += call->packed_cache ? bytes : 0;
@@ -120,16 +121,16 @@ static bool allocate_cache(const tdi_plan *plan, tdi_prepared *prepared, tdi_cal
 }
 
 /* A call that gets no packed-weight cache is prepared once more, without constant inputs: it packs at each run. */
-static td_status prepare_kernel(const tdi_plan *plan, tdi_prepared *prepared, int lane, size_t *scratch,
+static td_status prepare_kernel(const tdi_plan *plan, tdi_prepared *prepared, int thread, size_t *scratch,
                                 tdi_error *error)
 {
     const tdi_kernel *kernel = prepared->kernel;
-    tdi_call *call = &prepared->calls[lane];
+    tdi_call *call = &prepared->calls[thread];
     call->run = kernel->run;
     if (!kernel->prepare)
         return TD_OK;
     TDI_TRY(kernel->prepare(call, &call->state, scratch, error));
-    if (allocate_cache(plan, prepared, call, prepared->by.lanes - lane))
+    if (allocate_cache(plan, prepared, call, prepared->by.threads - thread))
         return TD_OK;
     if (kernel->release && call->state)
         kernel->release(call->state);
@@ -158,22 +159,22 @@ static void join_halves(tdi_call *first, tdi_call *second)
     second->other_half = (tdi_share){first->split, first->begin, first->end};
 }
 
-static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
-                              int lane, tdi_error *error)
+static td_status prepare_thread(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
+                                int thread, tdi_error *error)
 {
-    tdi_call *call = &prepared->calls[lane];
+    tdi_call *call = &prepared->calls[thread];
     TDI_TRY(tdi_describe_call(plan, node, arena, call, error));
     const tdi_placement *by = &prepared->by;
-    set_range(plan, call, node, by->depth ? TDI_DEPTH : by->split, by->depth ? by->depth : by->lanes, lane);
+    set_range(plan, call, node, by->depth ? TDI_DEPTH : by->split, by->depth ? by->depth : by->threads, thread);
     if (prepared->finish)
-        join_halves(call, &prepared->finish[lane]);
+        join_halves(call, &prepared->finish[thread]);
     if (call->begin >= call->end)
         return TD_OK;
     if (prepared->kernel && prepared->kernel->packed_cache_bytes)
         call->constant_inputs = constant_inputs_of(node);
     size_t scratch = 0;
     if (prepared->kernel)
-        TDI_TRY(prepare_kernel(plan, prepared, lane, &scratch, error));
+        TDI_TRY(prepare_kernel(plan, prepared, thread, &scratch, error));
     else if (tdi_is_batch_interleaved(call))
         return tdi_fail(error, TD_INTERNAL, "%s: no kernel takes batch-interleaved samples", node->op->name);
     else
@@ -187,15 +188,15 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
 static td_status prepare_finish(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
                                 tdi_error *error)
 {
-    int lanes = plan->spec.lanes;
-    prepared->finish = TDI_NEW_ARRAY(arena, tdi_call, lanes);
+    int threads = plan->spec.threads;
+    prepared->finish = TDI_NEW_ARRAY(arena, tdi_call, threads);
     if (!prepared->finish)
         return tdi_no_memory(error);
-    for (int lane = 0; lane < lanes; lane++) {
-        tdi_call *call = &prepared->finish[lane];
+    for (int thread = 0; thread < threads; thread++) {
+        tdi_call *call = &prepared->finish[thread];
         TDI_TRY(tdi_describe_call(plan, node, arena, call, error));
-        set_range(plan, call, node, prepared->by.split, prepared->by.lanes, lane);
-        call->lanes = prepared->by.depth;
+        set_range(plan, call, node, prepared->by.split, prepared->by.threads, thread);
+        call->threads = prepared->by.depth;
         if (call->begin < call->end)
             call->run = prepared->kernel->finish;
     }
@@ -208,13 +209,13 @@ static td_status prepare_shared(const tdi_plan *plan, const tdi_kernel *kernel, 
     tdi_call query;
     TDI_TRY(tdi_describe_call(plan, node, arena, &query, error));
     *prepared = (tdi_prepared){.kernel = kernel, .by = choose_placement(plan, node, &query, splits)};
-    prepared->calls = TDI_NEW_ARRAY(arena, tdi_call, plan->spec.lanes);
+    prepared->calls = TDI_NEW_ARRAY(arena, tdi_call, plan->spec.threads);
     if (!prepared->calls)
         return tdi_no_memory(error);
     if (prepared->by.depth)
         TDI_TRY(prepare_finish(plan, node, arena, prepared, error));
-    for (int lane = 0; lane < plan->spec.lanes; lane++) {
-        td_status status = prepare_lane(plan, node, arena, prepared, lane, error);
+    for (int thread = 0; thread < plan->spec.threads; thread++) {
+        td_status status = prepare_thread(plan, node, arena, prepared, thread, error);
         if (status != TD_OK) {
             tdi_calls_release(plan, kernel, prepared->calls);
             return status;
@@ -226,7 +227,7 @@ static td_status prepare_shared(const tdi_plan *plan, const tdi_kernel *kernel, 
 td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
                              tdi_prepared *prepared, tdi_error *error)
 {
-    unsigned splits = kernel ? kernel->splits : node->once ? TDI_CAN_FLAT : 0;
+    unsigned splits = kernel ? kernel->splits : node->update_phase ? TDI_CAN_FLAT : 0;
     tdi_error refused = {0};
     td_status status = prepare_shared(plan, kernel, node, arena, splits, prepared, &refused);
     if (status == TD_UNSUPPORTED &&

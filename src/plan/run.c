@@ -45,7 +45,7 @@ static void run_stretch(const tdi_item *items, int i, int64_t at, int64_t end, c
 }
 
 /* *seconds: what each op has taken in all; NULL: nobody wants to know. */
-static void run_fused(const tdi_lane_items *list, int first, double *seconds)
+static void run_fused(const tdi_thread_items *list, int first, double *seconds)
 {
     const tdi_item *items = &list->items.at[first];
     tdi_runs share = tdi_call_runs(items->call);
@@ -70,18 +70,18 @@ static void run_fused(const tdi_lane_items *list, int first, double *seconds)
 static void run_lockstep_serially(const tdi_item *item)
 {
     const tdi_call *call = item->call;
-    if (call->lane + 1 == call->lanes)
-        item->run_serially(call - call->lane, call->lanes);
+    if (call->thread + 1 == call->threads)
+        item->run_serially(call - call->thread, call->threads);
 }
 
 /* Notes an item, or fused ones as if each had run by itself. Returns when the last of them ended: the next one begins
  * there. */
-static double note(const tdi_step_trace *trace, const tdi_lane_items *list, int i, double began, const double *fused)
+static double note(const tdi_step_trace *trace, const tdi_thread_items *list, int i, double began, const double *fused)
 {
     const tdi_item *item = &list->items.at[i];
     for (int k = 0; k < item->length; k++) {
         double ended = item->kind == TDI_ITEM_FUSED ? began + fused[k] : tdi_seconds();
-        const tdi_label *label = item->kind == TDI_ITEM_BARRIER ? trace->lanes : list->labels[i + k];
+        const tdi_label *label = item->kind == TDI_ITEM_BARRIER ? trace->threads : list->labels[i + k];
         if (item->kind != TDI_ITEM_IDLE)
             tdi_track_note(trace->track, label, began, ended, trace->step);
         began = ended;
@@ -92,7 +92,7 @@ static double note(const tdi_step_trace *trace, const tdi_lane_items *list, int 
 /* Walks items [begin, end) of a list. `first`: the plan is its worker's first, which alone runs the update phase's
  * items. `barrier` NULL: the calling thread runs in the place of all, and stops behind the first meeting. `trace` NULL:
  * nothing is noted. Returns the item to go on with. */
-static int walk(const tdi_lane_items *list, int begin, int end, bool first, tdi_barrier *barrier,
+static int walk(const tdi_thread_items *list, int begin, int end, bool first, tdi_barrier *barrier,
                 const tdi_step_trace *trace)
 {
     double began = trace ? tdi_seconds() : 0;
@@ -102,7 +102,7 @@ static int walk(const tdi_lane_items *list, int begin, int end, bool first, tdi_
         const tdi_item *item = &list->items.at[i];
         double seconds[TDI_MOST_FUSED];
         next = i + item->length;
-        if (item->once && !first)
+        if (item->update_phase && !first)
             continue;
         switch (item->kind) {
         case TDI_ITEM_CALL:
@@ -141,39 +141,39 @@ static td_status finish(tdi_communicator *communicator, int collective, uint32_t
     return broken ? communicator->failure(communicator)->status : TD_OK;
 }
 
-static td_status meet(const tdi_segment *segment, int lane, uint32_t step, tdi_barrier *barrier,
+static td_status meet(const tdi_segment *segment, int thread, uint32_t step, tdi_barrier *barrier,
                       tdi_communicator *communicator)
 {
     if (segment->kind == TDI_STEP_FINISH)
         return finish(communicator, segment->collective, step);
     if (segment->kind == TDI_STEP_BEGIN) {
         tdi_barrier_wait(barrier);
-        if (lane == 0)
+        if (thread == 0)
             communicator->begin(communicator, segment->collective);
     }
     return TD_OK;
 }
 
-static td_status meet_traced(const tdi_segment *segment, int lane, uint32_t step, tdi_barrier *barrier,
+static td_status meet_traced(const tdi_segment *segment, int thread, uint32_t step, tdi_barrier *barrier,
                              tdi_communicator *communicator, const tdi_step_trace *trace)
 {
     if (!trace || segment->kind == TDI_STEP_KERNEL)
-        return meet(segment, lane, step, barrier, communicator);
+        return meet(segment, thread, step, barrier, communicator);
     double began = tdi_seconds();
-    td_status status = meet(segment, lane, step, barrier, communicator);
+    td_status status = meet(segment, thread, step, barrier, communicator);
     tdi_track_note(trace->track, segment->kind == TDI_STEP_FINISH ? trace->finish : trace->begin, began, tdi_seconds(),
                    trace->step);
     return status;
 }
 
-td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t step, tdi_barrier *barrier,
+td_status tdi_plans_run(tdi_plan *const *plans, int count, int thread, uint32_t step, tdi_barrier *barrier,
                         tdi_communicator *communicator, const tdi_step_trace *trace)
 {
-    int segments = plans[0]->lanes[lane].segments.count;
+    int segments = plans[0]->threads[thread].segments.count;
     for (int k = 0; k + 1 < segments; k++) {
-        TDI_TRY(meet_traced(&plans[0]->lanes[lane].segments.at[k], lane, step, barrier, communicator, trace));
+        TDI_TRY(meet_traced(&plans[0]->threads[thread].segments.at[k], thread, step, barrier, communicator, trace));
         for (int p = 0; p < count; p++) {
-            const tdi_lane_items *list = &plans[p]->lanes[lane];
+            const tdi_thread_items *list = &plans[p]->threads[thread];
             walk(list, list->segments.at[k].begin, list->segments.at[k + 1].begin, p == 0, barrier, trace);
         }
     }
@@ -184,13 +184,13 @@ td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t st
 
 static void run_segment_in_turn(tdi_plan *plan, int segment, bool first)
 {
-    int lanes = plan->spec.lanes;
-    for (int lane = 0; lane < lanes; lane++)
-        plan->lanes[lane].reached = plan->lanes[lane].segments.at[segment].begin;
+    int threads = plan->spec.threads;
+    for (int thread = 0; thread < threads; thread++)
+        plan->threads[thread].reached = plan->threads[thread].segments.at[segment].begin;
     for (bool more = true; more;) {
         more = false;
-        for (int lane = 0; lane < lanes; lane++) {
-            tdi_lane_items *list = &plan->lanes[lane];
+        for (int thread = 0; thread < threads; thread++) {
+            tdi_thread_items *list = &plan->threads[thread];
             int end = list->segments.at[segment + 1].begin;
             list->reached = walk(list, list->reached, end, first, NULL, NULL);
             more |= list->reached < end;
@@ -198,12 +198,12 @@ static void run_segment_in_turn(tdi_plan *plan, int segment, bool first)
     }
 }
 
-td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, uint32_t step,
+td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int shards, int workers, uint32_t step,
                                 tdi_communicator *const *communicators)
 {
-    int segments = plans[0]->lanes[0].segments.count;
+    int segments = plans[0]->threads[0].segments.count;
     for (int k = 0; k + 1 < segments; k++) {
-        const tdi_segment *segment = &plans[0]->lanes[0].segments.at[k];
+        const tdi_segment *segment = &plans[0]->threads[0].segments.at[k];
         for (int w = 0; w < workers; w++) {
             if (segment->kind == TDI_STEP_BEGIN)
                 communicators[w]->begin(communicators[w], segment->collective);
@@ -211,8 +211,8 @@ td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, 
         for (int w = 0; w < workers; w++) {
             if (segment->kind == TDI_STEP_FINISH)
                 TDI_TRY(finish(communicators[w], segment->collective, step));
-            int first = parts * w / workers;
-            for (int p = first; p < parts * (w + 1) / workers; p++)
+            int first = shards * w / workers;
+            for (int p = first; p < shards * (w + 1) / workers; p++)
                 run_segment_in_turn(plans[p], k, p == first);
         }
     }

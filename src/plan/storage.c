@@ -37,7 +37,7 @@ static bool in_activations(const tdi_plan *plan, const tdi_node *node)
            !tdi_is_leaf(node) && tdi_placed_of(plan, node)->exchange < 0 && tdi_placed_of(plan, node)->constant < 0;
 }
 
-/* An all_gather has [parts, n] of the exchange arena, at the same place in the plans of all shards; its input is
+/* An all_gather has [shards, n] of the exchange arena, at the same place in the plans of all shards; its input is
  * written straight into the shard's slot there. A value of the update phase that is exchanged has a place there too. */
 void tdi_lay_out_exchange(tdi_plan *plan)
 {
@@ -48,7 +48,7 @@ void tdi_lay_out_exchange(tdi_plan *plan)
             continue;
         tdi_placed_of(plan, node)->exchange = at;
         if (node->op->gathers)
-            tdi_placed_of(plan, node->in[0])->exchange = at + tdi_node_bytes(plan, node->in[0]) * plan->spec.part;
+            tdi_placed_of(plan, node->in[0])->exchange = at + tdi_node_bytes(plan, node->in[0]) * plan->spec.shard;
         plan->exchange_bytes += bytes;
     }
 }
@@ -76,7 +76,7 @@ enum { SMALL_BYTES = 4096 };
 
 static int lifetime_end(const tdi_plan *plan, const tdi_node *node)
 {
-    bool small = !tdi_is_one_lanes(plan) && tdi_node_bytes(plan, node) <= SMALL_BYTES;
+    bool small = !tdi_is_one_threads(plan) && tdi_node_bytes(plan, node) <= SMALL_BYTES;
     return node->home == TDI_HOME_OUTPUT || small ? plan->n_steps : last_reader(plan, node);
 }
 
@@ -95,7 +95,7 @@ static bool stays_within_threads(const tdi_plan *plan, const tdi_planned *step, 
     tdi_dividing written = tdi_dividing_of_value(plan, tdi_root(step->node->in[over]));
     tdi_dividing read = tdi_dividing_of_input(plan, step, over, false);
     tdi_dividing now = tdi_dividing_of_value(plan, step->node);
-    return tdi_is_one_lanes(plan) ||
+    return tdi_is_one_threads(plan) ||
            (now.split != TDI_WHOLE && tdi_same_dividing(&written, &read) && tdi_same_dividing(&read, &now));
 }
 

@@ -26,18 +26,18 @@ const char *tdi_why_float32(const tdi_runtime *runtime)
 
 const tdi_tuned *tdi_tuned_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch)
 {
-    int last = tdi_last_part(runtime);
-    const tdi_part_state *part = &runtime->parts[last];
-    for (int i = 0; i < part->plans[mode].count; i++)
-        if (part->plans[mode].at[i].rows == tdi_part_rows(runtime, last, batch))
-            return part->plans[mode].at[i].sharing;
+    int last = tdi_last_shard(runtime);
+    const tdi_shard_state *shard = &runtime->shards[last];
+    for (int i = 0; i < shard->plans[mode].count; i++)
+        if (shard->plans[mode].at[i].rows == tdi_shard_rows(runtime, last, batch))
+            return shard->plans[mode].at[i].sharing;
     return NULL;
 }
 
 double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode)
 {
     const td_model *model = runtime->model;
-    int slots = mode == TDI_TRAIN ? runtime->division.parts + tdi_optimizer_slots(&model->state->optimizer) : 0;
+    int slots = mode == TDI_TRAIN ? runtime->division.shards + tdi_optimizer_slots(&model->state->optimizer) : 0;
     return (double)(model->architecture->total + model->architecture->trained * slots) * 4;
 }
 
@@ -53,9 +53,9 @@ static double row_bytes(const tdi_explained *e)
 tdi_step_memory tdi_memory_of_step(const tdi_explained *e)
 {
     const tdi_division *d = &e->runtime->division;
-    tdi_step_memory m = {.activations = (double)tdi_plan_activation_bytes(e->plan) * d->parts,
-                         .scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->lanes,
-                         .packed = (double)tdi_plan_packed_bytes(e->plan) * d->parts,
+    tdi_step_memory m = {.activations = (double)tdi_plan_activation_bytes(e->plan) * d->shards,
+                         .scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->threads,
+                         .packed = (double)tdi_plan_packed_bytes(e->plan) * d->shards,
                          .exchange = (double)tdi_plan_exchange_bytes(e->plan),
                          .rows = row_bytes(e),
                          .state = tdi_state_bytes(e->runtime, e->mode)};
@@ -67,7 +67,7 @@ tdi_step_memory tdi_memory_of_step(const tdi_explained *e)
 static td_status explain_steps(td_model *model, tdi_explained *e, bool json, FILE *out, tdi_error *error)
 {
     tdi_runtime *runtime;
-    tdi_plan *plans[TDI_MAX_PARTS];
+    tdi_plan *plans[TDI_MAX_SHARDS];
     bool chosen = tdi_configuration_of(model, e->mode);
     td_status status = tdi_runtime_for_report(model, e->mode, e->batch, &runtime, error);
     if (status == TD_OK)
@@ -76,7 +76,7 @@ static td_status explain_steps(td_model *model, tdi_explained *e, bool json, FIL
         tdi_runtime_bind(runtime, e->mode,
                          plans); /* what a collective costs depends on the shards, which bound calls know */
         e->runtime = runtime;
-        e->plan = plans[tdi_last_part(runtime)];
+        e->plan = plans[tdi_last_shard(runtime)];
         status = (json ? tdi_explain_json : tdi_explain_text)(e, out, error);
     }
     if (!chosen)

@@ -32,10 +32,10 @@ static json_t *op_to_json(const tdi_plan_op *op)
 {
     return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "layer",
                      op->layer, "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel,
-                     "choice", tuned_to_json(op->tuned), "share", op->share, "lanes", op->lanes, "shape",
+                     "choice", tuned_to_json(op->tuned), "share", op->share, "lanes", op->threads, "shape",
                      shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
-                     "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->once, "barrier",
-                     op->barrier, "chained", op->fused);
+                     "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->update_phase,
+                     "barrier", op->barrier, "chained", op->fused);
 }
 
 static json_t *timed_to_json(const tdi_op_time *time)
@@ -106,7 +106,7 @@ td_status tdi_explain_json(const tdi_explained *e, FILE *out, tdi_error *error)
     json_t *root = json_pack(
         "{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:s, s:s?, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "model",
         e->runtime->model->architecture->name, "mode", modes[e->mode], "batch_size", (json_int_t)e->batch, "replicas",
-        d->replicas, "parts", d->parts, "workers", d->workers, "lanes", d->lanes, "why", d->why, "precision",
+        d->replicas, "parts", d->shards, "workers", d->workers, "lanes", d->threads, "why", d->why, "precision",
         tdi_computes_bfloat16(e->runtime) ? "bfloat16" : "float32", "why_float32", tdi_why_float32(e->runtime),
         "choices", trials_to_json(e), "peak_bytes", (json_int_t)tdi_memory_of_step(e).peak, "state_bytes",
         (json_int_t)tdi_state_bytes(e->runtime, e->mode), "activation_bytes",

@@ -46,11 +46,11 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     fprintf(out, "model %s, global batch %lld\n", runtime->model->architecture->name, (long long)batch);
     fprintf(out, "devices:");
     for (int i = 0; i < runtime->n_devices; i++)
-        fprintf(out, " %s (%d thread%s)", runtime->devices[i]->name, runtime->devices[i]->lanes,
-                runtime->devices[i]->lanes == 1 ? "" : "s");
+        fprintf(out, " %s (%d thread%s)", runtime->devices[i]->name, runtime->devices[i]->threads,
+                runtime->devices[i]->threads == 1 ? "" : "s");
     fprintf(out, "\n%d replica%s in sync, computed as %d shard%s of the batch by %d worker%s of %d thread%s: %s\n",
-            d->replicas, d->replicas == 1 ? "" : "s", d->parts, d->parts == 1 ? "" : "s", d->workers,
-            d->workers == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", d->why);
+            d->replicas, d->replicas == 1 ? "" : "s", d->shards, d->shards == 1 ? "" : "s", d->workers,
+            d->workers == 1 ? "" : "s", d->threads, d->threads == 1 ? "" : "s", d->why);
     explain_precision(runtime, out);
     if (runtime->tuned) {
         fprintf(out, "whole steps were compared: ");
@@ -69,9 +69,9 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
 static void explain_threads(const tdi_plan *plan, const tdi_plan_op *op, FILE *out)
 {
     int all = tdi_plan_sharing(plan);
-    if ((op->lanes == 1 || op->lanes == all) && !op->ended_by)
+    if ((op->threads == 1 || op->threads == all) && !op->ended_by)
         return;
-    fprintf(out, "%-22s   %s over %d of %d threads", "", op->share, op->lanes, all);
+    fprintf(out, "%-22s   %s over %d of %d threads", "", op->share, op->threads, all);
     if (op->ended_by)
         fprintf(out, ", ended by %d", op->ended_by);
     fprintf(out, "\n");

@@ -25,19 +25,19 @@ static int distinct_length(const tdi_plan_op *op)
     return (int)(same ? length - name - 1 : length);
 }
 
-/* What each part makes whole, the parts of a batch share. */
+/* What each shard makes whole, the shards of a batch share. */
 static line line_of(const tdi_timing *t, const tdi_plan_op *op)
 {
     line l = {0};
-    bool by_parts = t->runtime->division.parts > 1 && !op->once;
+    bool by_shards = t->runtime->division.shards > 1 && !op->update_phase;
     snprintf(l.texts[LAYER], sizeof *l.texts, "%s%s%s", op->layer, op->variable ? "/" : "",
              op->variable ? op->variable : "");
     snprintf(l.texts[OP], sizeof *l.texts, "%s", op->op);
     snprintf(l.texts[PASS], sizeof *l.texts, "%s", op->pass);
     snprintf(l.texts[KERNEL], sizeof *l.texts, "%.*s", distinct_length(op), op->kernel);
-    snprintf(l.texts[SHARE], sizeof *l.texts, "%s", by_parts ? "shards" : op->share);
-    if (!by_parts && op->lanes > 1 && op->lanes < tdi_plan_sharing(t->plan))
-        snprintf(l.texts[SHARE], sizeof *l.texts, "%s, %d threads", op->share, op->lanes);
+    snprintf(l.texts[SHARE], sizeof *l.texts, "%s", by_shards ? "shards" : op->share);
+    if (!by_shards && op->threads > 1 && op->threads < tdi_plan_sharing(t->plan))
+        snprintf(l.texts[SHARE], sizeof *l.texts, "%s, %d threads", op->share, op->threads);
     return l;
 }
 

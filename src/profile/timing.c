@@ -59,9 +59,9 @@ static td_status warm_up(tdi_timing *t, double *seconds, tdi_error *error)
 static td_status run_noted(tdi_timing *t, int64_t steps, tdi_trace **trace, tdi_error *error)
 {
     const tdi_division *d = &t->runtime->division;
-    int64_t parts = (d->parts + d->workers - 1) / d->workers;
+    int64_t shards = (d->shards + d->workers - 1) / d->workers;
     double seconds;
-    *trace = tdi_trace_create((steps + 1) * (parts * NOTED_PER_OP * t->count + NOTED_BESIDE));
+    *trace = tdi_trace_create((steps + 1) * (shards * NOTED_PER_OP * t->count + NOTED_BESIDE));
     if (!*trace)
         return tdi_no_memory(error);
     t->synthetic.clone.context->trace = *trace;
@@ -82,7 +82,7 @@ typedef struct tally {
 
 static bool is_waiting(const tdi_traced *traced, const tdi_label *label)
 {
-    return label == traced->lanes || label == traced->begin || label == traced->finish || label == traced->meet;
+    return label == traced->threads || label == traced->begin || label == traced->finish || label == traced->meet;
 }
 
 static void add_event(tdi_timing *timing, const tdi_trace_event *event)
@@ -169,8 +169,8 @@ static td_status add_up(tdi_timing *t, const tdi_trace *trace, int64_t steps, td
     if (good)
         walk(&all, 0);
     good = good && choose_periods(&all);
-    for (int thread = 0; good && thread < d->workers * d->lanes; thread++)
-        if (thread % d->lanes < tdi_plan_sharing(t->plan))
+    for (int thread = 0; good && thread < d->workers * d->threads; thread++)
+        if (thread % d->threads < tdi_plan_sharing(t->plan))
             walk(&all, thread);
     if (good)
         take_means(t);
@@ -190,7 +190,7 @@ static td_status find_floors(tdi_timing *t, tdi_error *error)
                                  &t->roofline, error));
     for (int s = 0; s < t->count; s++) {
         const tdi_plan_op *op = &t->ops[s].op;
-        double times = op->once ? 1 : t->runtime->division.parts;
+        double times = op->update_phase ? 1 : t->runtime->division.shards;
         tdi_demand demand = {op->flops * times, op->bytes * times, op->kept_bytes * times, op->bfloat16};
         t->ops[s].floor = tdi_floor_of(&t->roofline, &demand, t->in_use);
         t->floor += t->ops[s].floor.seconds;
@@ -211,18 +211,18 @@ static td_status list_ops(tdi_timing *t, tdi_error *error)
             t->ops[s].op = (tdi_plan_op){0};
     t->threads = t->runtime->division.workers * tdi_plan_sharing(t->plan);
     t->in_use = tdi_state_bytes(t->runtime, t->synthetic.mode) +
-                (double)tdi_plan_activation_bytes(t->plan) * t->runtime->division.parts;
+                (double)tdi_plan_activation_bytes(t->plan) * t->runtime->division.shards;
     return TD_OK;
 }
 
 static td_status time_steps(tdi_timing *t, tdi_error *error)
 {
-    tdi_plan *plans[TDI_MAX_PARTS];
+    tdi_plan *plans[TDI_MAX_SHARDS];
     tdi_trace *trace = NULL;
     double seconds;
     TDI_TRY(warm_up(t, &seconds, error));
     TDI_TRY(tdi_runtime_prepare(t->runtime, t->synthetic.mode, t->synthetic.rows, plans, error));
-    t->plan = plans[tdi_last_part(t->runtime)];
+    t->plan = plans[tdi_last_shard(t->runtime)];
     TDI_TRY(list_ops(t, error));
     int64_t steps = steps_for(&t->synthetic.clone, seconds);
     td_status status = run_noted(t, steps, &trace, error);

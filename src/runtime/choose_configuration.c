@@ -38,14 +38,14 @@ static bool may_be_tried(const tdi_runtime *runtime, tdi_mode mode, const tdi_pl
 {
     int64_t floats = runtime->model->architecture->total;
     return floats <= LARGEST_MODEL ||
-           (!tdi_trains(mode) && tdi_plan_bytes(plan) < sure_bytes * runtime->division.lanes &&
+           (!tdi_trains(mode) && tdi_plan_bytes(plan) < sure_bytes * runtime->division.threads &&
             is_little(runtime, (double)floats * sizeof(float)));
 }
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 static bool is_short(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
-    return may_be_tried(runtime, mode, plan) && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
+    return may_be_tried(runtime, mode, plan) && tdi_plan_flops(plan) < sure_flops * runtime->division.threads;
 }
 
 /* ---- threads ---- */
@@ -55,14 +55,14 @@ static int list_sharing(const tdi_runtime *runtime, tdi_configuration *configura
                         tdi_tuned *question)
 {
     int count = 0, some[TDI_MAX_CANDIDATES];
-    for (int n = runtime->division.lanes; n > 1 && count < TDI_MAX_CANDIDATES - 1; n /= 2)
+    for (int n = runtime->division.threads; n > 1 && count < TDI_MAX_CANDIDATES - 1; n /= 2)
         some[count++] = n;
     some[count++] = 1;
     for (int i = 0; i < count; i++) {
-        int lanes = some[count - 1 - i];
+        int threads = some[count - 1 - i];
         configurations[i] =
-            (tdi_configuration){.division = runtime->division, .float32 = runtime->float32, .sharing = lanes};
-        snprintf(names[i], sizeof *names, "%d lane%s", lanes, lanes == 1 ? "" : "s");
+            (tdi_configuration){.division = runtime->division, .float32 = runtime->float32, .sharing = threads};
+        snprintf(names[i], sizeof *names, "%d lane%s", threads, threads == 1 ? "" : "s");
         question->candidates[i].name = names[i];
     }
     return count;
@@ -77,7 +77,7 @@ static int64_t most_alike(int64_t rows)
     return most;
 }
 
-void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *threads,
                         const tdi_tuned **answer)
 {
     const tdi_division *d = &runtime->division;
@@ -85,15 +85,16 @@ void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const
     char names[TDI_MAX_CANDIDATES][16], key[64];
     tdi_tuned question = {.key = key, .worth_it = worth_fewer_threads};
     *answer = NULL;
-    *lanes = d->lanes;
-    if (!runtime->chooser.cache || runtime->sharing || d->parts > 1 || d->lanes == 1 || !is_short(runtime, mode, plan))
+    *threads = d->threads;
+    if (!runtime->chooser.cache || runtime->sharing || d->shards > 1 || d->threads == 1 ||
+        !is_short(runtime, mode, plan))
         return;
     snprintf(key, sizeof key, "lanes for up to %" PRId64 " rows", most_alike(rows));
     question.count = list_sharing(runtime, configurations, names, &question);
     question.preferred = question.count - 1;
     tdi_step_trial(runtime, mode, rows, plan, configurations, &question, answer);
     if (*answer)
-        *lanes = configurations[(*answer)->chosen].sharing;
+        *threads = configurations[(*answer)->chosen].sharing;
 }
 
 /* ---- precision and division ---- */
@@ -102,14 +103,14 @@ void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const
 static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     double flops = tdi_plan_flops(plan);
-    return runtime->devices[0]->multiplies_bfloat16 && flops > long_flops * runtime->division.lanes &&
+    return runtime->devices[0]->multiplies_bfloat16 && flops > long_flops * runtime->division.threads &&
            tdi_plan_sure_bfloat16_flops(plan) > flops * 2 / 3;
 }
 
 /* A trial has weights and slots of its own. */
 static bool has_room(const tdi_runtime *runtime, const tdi_plan *plan)
 {
-    return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
+    return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.shards +
                                   (double)runtime->model->architecture->total * 4 * sizeof(float));
 }
 
@@ -129,14 +130,14 @@ static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan 
 /* By threads that share the weights, though they need not. */
 static bool trains_by_threads(const tdi_runtime *runtime, tdi_mode mode)
 {
-    return tdi_trains(mode) && runtime->division.lanes > 1;
+    return tdi_trains(mode) && runtime->division.threads > 1;
 }
 
 /* A core with few rows of its own would read all weights for little. */
 static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan)
 {
-    double gradients = (double)runtime->model->architecture->total * sizeof(float) * runtime->division.lanes;
-    return trains_by_threads(runtime, mode) && rows >= (int64_t)SEVERAL_ROWS * runtime->division.lanes &&
+    double gradients = (double)runtime->model->architecture->total * sizeof(float) * runtime->division.threads;
+    return trains_by_threads(runtime, mode) && rows >= (int64_t)SEVERAL_ROWS * runtime->division.threads &&
            !is_short(runtime, mode, plan) && activations_to_weights(runtime, plan) > many_activations &&
            is_little(runtime, gradients);
 }
@@ -154,7 +155,7 @@ static bool division_is_open(const tdi_runtime *runtime, tdi_mode mode, bool few
     if (is_short(runtime, mode, plan) || (few && tdi_trains(mode)))
         return true;
     return trains_by_threads(runtime, mode) && runtime->model->architecture->total <= LARGEST_MODEL &&
-           tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&
+           tdi_plan_flops(plan) < long_flops * runtime->division.threads && has_room(runtime, plan) &&
            activations_to_weights(runtime, plan) > few_activations;
 }
 
@@ -163,8 +164,8 @@ static void add_configuration(tdi_configuration *configurations, char names[][48
 {
     int i = question->count++;
     configurations[i] = (tdi_configuration){.division = *d, .float32 = precision && *precision == 'f'};
-    snprintf(names[i], sizeof *names, "%d worker%s of %d lane%s%s%s", d->workers, d->workers == 1 ? "" : "s", d->lanes,
-             d->lanes == 1 ? "" : "s", precision ? ", " : "", precision ? precision : "");
+    snprintf(names[i], sizeof *names, "%d worker%s of %d lane%s%s%s", d->workers, d->workers == 1 ? "" : "s",
+             d->threads, d->threads == 1 ? "" : "s", precision ? ", " : "", precision ? precision : "");
     question->candidates[i].name = names[i];
 }
 
@@ -175,7 +176,7 @@ void tdi_choose_configuration(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
     tdi_division divisions[2] = {runtime->division, few ? tdi_divide_few(&runtime->division, rows)
                                                         : tdi_divide_otherwise(&runtime->division)};
     bool narrow = precision_is_open(runtime, plan);
-    bool possible = runtime->division.either && rows >= divisions[1].parts; /* every shard has a row */
+    bool possible = runtime->division.either && rows >= divisions[1].shards; /* every shard has a row */
     bool sure = possible && (few ? threads_are_sure(runtime, mode, plan) : rows_are_sure(runtime, mode, rows, plan));
     bool both = possible && !sure && runtime->chooser.cache && division_is_open(runtime, mode, few, plan);
     tdi_configuration configurations[4];

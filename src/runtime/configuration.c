@@ -70,8 +70,8 @@ static td_status need_runtimes(td_model *model, tdi_error *error)
 static bool has(const tdi_runtime *runtime, const tdi_configuration *c)
 {
     const tdi_division *a = &runtime->division, *b = &c->division;
-    return a->replicas == b->replicas && a->parts == b->parts && a->groups == b->groups && a->workers == b->workers &&
-           a->lanes == b->lanes && runtime->float32 == c->float32;
+    return a->replicas == b->replicas && a->shards == b->shards && a->groups == b->groups && a->workers == b->workers &&
+           a->threads == b->threads && runtime->float32 == c->float32;
 }
 
 static tdi_runtime *find_runtime(const tdi_runtimes *runtimes, const tdi_configuration *configuration)
@@ -127,7 +127,7 @@ static td_status commit(td_model *model, int purpose, tdi_configuration *configu
     tdi_runtime *runtime;
     tdi_runtimes *runtimes = model->runtimes;
     TDI_TRY(runtime_of(model, configuration, &runtime, error));
-    configuration->few = configuration->division.parts != runtimes->rules.division.parts && has_few(runtimes, rows);
+    configuration->few = configuration->division.shards != runtimes->rules.division.shards && has_few(runtimes, rows);
     runtime->tuned = configuration->tuned;
     runtime->trial_bytes =
         configuration->trial_bytes > runtime->trial_bytes ? configuration->trial_bytes : runtime->trial_bytes;
@@ -144,7 +144,7 @@ static td_status commit(td_model *model, int purpose, tdi_configuration *configu
 static td_status choose(td_model *model, int purpose, tdi_mode mode, int64_t rows, tdi_error *error)
 {
     tdi_runtime *by_rules;
-    tdi_plan *plans[TDI_MAX_PARTS];
+    tdi_plan *plans[TDI_MAX_SHARDS];
     tdi_configuration configuration = model->runtimes->rules;
     TDI_TRY(runtime_of(model, &configuration, &by_rules, error));
     const tdi_tuning_cache *cache = by_rules->chooser.cache;
@@ -152,7 +152,7 @@ static td_status choose(td_model *model, int purpose, tdi_mode mode, int64_t row
     if (mode == TDI_TRAIN)
         say_statistics(model, &by_rules->division);
     TDI_TRY(tdi_plans_of(by_rules, mode, rows, plans, error));
-    tdi_choose_configuration(by_rules, mode, rows, plans[tdi_last_part(by_rules)], &configuration);
+    tdi_choose_configuration(by_rules, mode, rows, plans[tdi_last_shard(by_rules)], &configuration);
     TDI_TRY(commit(model, purpose, &configuration, rows, error));
     if (cache && cache->seconds > seconds)
         tdi_buffers_trim();
@@ -256,19 +256,19 @@ td_status tdi_configure_clone(td_model *clone, const td_model *model, tdi_error 
     return TD_OK;
 }
 
-bool tdi_runtime_is_chosen(const td_model *model, int *parts, bool *float32)
+bool tdi_runtime_is_chosen(const td_model *model, int *shards, bool *float32)
 {
     const tdi_configuration *chosen = tdi_configuration_of(model, TDI_TRAIN);
-    *parts = chosen ? chosen->division.parts : 0;
+    *shards = chosen ? chosen->division.shards : 0;
     *float32 = chosen && chosen->float32;
     return chosen;
 }
 
-td_status tdi_runtime_resume(td_model *model, int parts, bool float32, int64_t rows, tdi_error *error)
+td_status tdi_runtime_resume(td_model *model, int shards, bool float32, int64_t rows, tdi_error *error)
 {
     tdi_configuration configuration = {.float32 = float32};
     TDI_TRY(need_runtimes(model, error));
-    if (!tdi_divide_again(&model->runtimes->rules.division, parts, rows, &configuration.division))
+    if (!tdi_divide_again(&model->runtimes->rules.division, shards, rows, &configuration.division))
         return TD_OK;
     return commit(model, TRAINING, &configuration, rows, error);
 }

@@ -51,10 +51,10 @@ static const void *in_place(const tdi_runtime *runtime, const tdi_job *job, int6
     return job->feed.in_place(job->feed.context, job->first_step + index, slot, first, as);
 }
 
-static td_status grow(tdi_runtime *runtime, int part, int slot, tdi_batch_buffer *buffer, int64_t rows,
+static td_status grow(tdi_runtime *runtime, int shard, int slot, tdi_batch_buffer *buffer, int64_t rows,
                       tdi_error *error)
 {
-    tdi_device *device = tdi_part_device(runtime, part);
+    tdi_device *device = tdi_shard_device(runtime, shard);
     if (buffer->rows >= rows)
         return TD_OK;
     device->release(device, buffer->data);
@@ -70,12 +70,12 @@ static td_status grow(tdi_runtime *runtime, int part, int slot, tdi_batch_buffer
 td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_step first, tdi_error *error)
 {
     int slots = tdi_input_slots(runtime->model, job->mode), sets = job->steps > 1 ? 2 : 1;
-    int parts = runtime->division.parts;
-    int64_t most = (first.rows + parts - 1) / parts; /* a shard may have more rows of a shorter batch */
-    for (int p = 0; p < parts; p++)
+    int shards = runtime->division.shards;
+    int64_t most = (first.rows + shards - 1) / shards; /* a shard may have more rows of a shorter batch */
+    for (int p = 0; p < shards; p++)
         for (int slot = 0; slot < slots; slot++)
             for (int set = 0; set < sets && !in_place(runtime, job, 0, slot, 0); set++)
-                TDI_TRY(grow(runtime, p, slot, &runtime->parts[p].inputs[set][slot], most, error));
+                TDI_TRY(grow(runtime, p, slot, &runtime->shards[p].inputs[set][slot], most, error));
     return TD_OK;
 }
 
@@ -129,16 +129,16 @@ static td_status check_range(const td_model *model, const tdi_feed *feed, int sl
 }
 
 /* One thread's share of one shard's rows of one input. */
-static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int part, int slot,
-                           int lane, int lanes, tdi_error *error)
+static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int shard, int slot,
+                           int thread, int threads, tdi_error *error)
 {
-    int64_t begin, end, first = tdi_part_first_row(step.rows, part, runtime->division.parts);
-    tdi_range(TDI_ROWS, tdi_part_rows(runtime, part, step.rows), lane, lanes, &begin, &end);
+    int64_t begin, end, first = tdi_shard_first_row(step.rows, shard, runtime->division.shards);
+    tdi_range(TDI_ROWS, tdi_shard_rows(runtime, shard, step.rows), thread, threads, &begin, &end);
     if (begin >= end || in_place(runtime, job, step.index, slot, first))
         return TD_OK;
     td_dtype as = tdi_input_type(runtime->model, slot);
     int64_t per_row = elements_per_row(runtime->model, slot), number = job->first_step + step.index;
-    char *to = (char *)runtime->parts[part].inputs[step.index & 1][slot].data + begin * per_row * 4;
+    char *to = (char *)runtime->shards[shard].inputs[step.index & 1][slot].data + begin * per_row * 4;
     TDI_TRY(job->feed.rows(job->feed.context, number, slot, first + begin, end - begin, to, as, error));
     if (as != TD_INT32)
         return TD_OK;
@@ -146,28 +146,29 @@ static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_j
                        first + begin, error);
 }
 
-td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,
-                          tdi_error *error)
+td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int thread,
+                          int threads, tdi_error *error)
 {
-    int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_part(runtime, worker + 1);
+    int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_shard(runtime, worker + 1);
     if (job->feed.await)
         TDI_TRY(job->feed.await(job->feed.context, job->first_step + step.index, error));
-    for (int p = tdi_worker_first_part(runtime, worker); p < last; p++)
+    for (int p = tdi_worker_first_shard(runtime, worker); p < last; p++)
         for (int slot = 0; slot < slots; slot++)
-            TDI_TRY(feed_slot(runtime, job, step, p, slot, lane, lanes, error));
+            TDI_TRY(feed_slot(runtime, job, step, p, slot, thread, threads, error));
     return TD_OK;
 }
 
-void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
+void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int thread,
                     tdi_plan *const *plans)
 {
-    int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_part(runtime, worker + 1);
-    for (int p = tdi_worker_first_part(runtime, worker); p < last; p++) {
-        int64_t first = tdi_part_first_row(step.rows, p, runtime->division.parts);
-        runtime->parts[p].part[lane].first_row = first;
+    int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_shard(runtime, worker + 1);
+    for (int p = tdi_worker_first_shard(runtime, worker); p < last; p++) {
+        int64_t first = tdi_shard_first_row(step.rows, p, runtime->division.shards);
+        runtime->shards[p].shard[thread].first_row = first;
         for (int slot = 0; slot < slots; slot++) {
             const void *data = in_place(runtime, job, step.index, slot, first);
-            tdi_plan_set_input(plans[p], lane, slot, data ? data : runtime->parts[p].inputs[step.index & 1][slot].data);
+            tdi_plan_set_input(plans[p], thread, slot,
+                               data ? data : runtime->shards[p].inputs[step.index & 1][slot].data);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
 {
-    tdi_part_state *state = &runtime->parts[index];
+    tdi_shard_state *state = &runtime->shards[index];
     tdi_worker *worker = &runtime->workers[tdi_worker_of(runtime, index)];
     tdi_plan_bind(plan, &(tdi_bindings){.activations = state->activations,
                                         .scratch = worker->scratch,
@@ -17,14 +17,14 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
                                         .metrics = state->metrics[mode],
                                         .control = worker->control,
                                         .failed = runtime->out_of_memory,
-                                        .part = state->part});
+                                        .shard = state->shard});
 }
 
 void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans)
 {
-    for (int p = 0; p < runtime->division.parts; p++)
-        for (int i = 0; i < runtime->parts[p].plans[mode].count; i++) {
-            tdi_kept_plan *kept = &runtime->parts[p].plans[mode].at[i];
+    for (int p = 0; p < runtime->division.shards; p++)
+        for (int i = 0; i < runtime->shards[p].plans[mode].count; i++) {
+            tdi_kept_plan *kept = &runtime->shards[p].plans[mode].at[i];
             if (kept->plan != plans[p] || kept->bound == runtime->bindings)
                 continue;
             bind(runtime, p, mode, kept->plan);
@@ -41,7 +41,7 @@ void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state)
     runtime->fresh_gradients = false;
 }
 
-static void drop_oldest(tdi_part_state *state, tdi_mode mode)
+static void drop_oldest(tdi_shard_state *state, tdi_mode mode)
 {
     int oldest = 0;
     for (int i = 1; i < state->plans[mode].count; i++)
@@ -51,21 +51,22 @@ static void drop_oldest(tdi_part_state *state, tdi_mode mode)
     state->plans[mode].at[oldest] = state->plans[mode].at[--state->plans[mode].count];
 }
 
-/* Twice the weights, by all plans, each part as much: batches of many sizes would otherwise keep copies without end. */
-static size_t most_packed(const tdi_runtime *runtime, int part)
+/* Twice the weights, by all plans, each shard as much: batches of many sizes would otherwise keep copies without end.
+ */
+static size_t most_packed(const tdi_runtime *runtime, int shard)
 {
     size_t weights = (size_t)runtime->model->architecture->total * sizeof(float);
-    size_t most = 2 * weights / (size_t)runtime->division.parts, held = tdi_packed_bytes(&runtime->parts[part]);
+    size_t most = 2 * weights / (size_t)runtime->division.shards, held = tdi_packed_bytes(&runtime->shards[shard]);
     return most > held ? most - held : 0;
 }
 
-/* Makes the plan anew with fewer lanes where that is faster. */
+/* Makes the plan anew with fewer threads where that is faster. */
 static td_status choose_sharing(tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
                                 const tdi_tuned **choice, tdi_error *error)
 {
-    spec->sharing = runtime->division.lanes;
+    spec->sharing = runtime->division.threads;
     tdi_choose_sharing(runtime, mode, spec->rows, *plan, &spec->sharing, choice);
-    if (spec->sharing == spec->lanes)
+    if (spec->sharing == spec->threads)
         return TD_OK;
     tdi_plan_free(*plan);
     return tdi_plan_create(spec, plan, error);
@@ -75,15 +76,15 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                            tdi_error *error)
 {
     tdi_mode_state *state = &runtime->modes[mode];
-    tdi_part_state *part = &runtime->parts[index];
+    tdi_shard_state *shard = &runtime->shards[index];
     tdi_plan_spec spec = {.graph = state->program.graph,
                           .schedule = &state->program.schedule,
-                          .device = tdi_part_device(runtime, index),
+                          .device = tdi_shard_device(runtime, index),
                           .rows = rows,
-                          .part = index,
+                          .shard = index,
                           .replica = tdi_worker_of(runtime, index),
                           .replicas = runtime->division.workers,
-                          .lanes = runtime->division.lanes,
+                          .threads = runtime->division.threads,
                           .sharing = runtime->sharing,
                           .most_packed = most_packed(runtime, index),
                           .chooser = runtime->chooser.cache ? &runtime->chooser : NULL,
@@ -97,15 +98,15 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
         tdi_plan_free(*plan);
         return status;
     }
-    if (part->plans[mode].count == PLANS_KEPT)
-        drop_oldest(part, mode);
-    if (tdi_push(&part->plans[mode], ((tdi_kept_plan){.rows = rows, .plan = *plan, .sharing = sharing})))
+    if (shard->plans[mode].count == PLANS_KEPT)
+        drop_oldest(shard, mode);
+    if (tdi_push(&shard->plans[mode], ((tdi_kept_plan){.rows = rows, .plan = *plan, .sharing = sharing})))
         return TD_OK;
     tdi_plan_free(*plan);
     return tdi_no_memory(error);
 }
 
-static tdi_kept_plan *kept_plan(tdi_part_state *state, tdi_mode mode, int64_t rows)
+static tdi_kept_plan *kept_plan(tdi_shard_state *state, tdi_mode mode, int64_t rows)
 {
     for (int i = 0; i < state->plans[mode].count; i++)
         if (state->plans[mode].at[i].rows == rows)
@@ -116,11 +117,11 @@ static tdi_kept_plan *kept_plan(tdi_part_state *state, tdi_mode mode, int64_t ro
 static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t rows, tdi_plan **plan,
                          tdi_error *error)
 {
-    tdi_part_state *part = &runtime->parts[index];
-    tdi_kept_plan *kept = kept_plan(part, mode, rows);
+    tdi_shard_state *shard = &runtime->shards[index];
+    tdi_kept_plan *kept = kept_plan(shard, mode, rows);
     if (!kept) {
         TDI_TRY(make_plan(runtime, index, mode, rows, plan, error));
-        kept = &part->plans[mode].at[part->plans[mode].count - 1];
+        kept = &shard->plans[mode].at[shard->plans[mode].count - 1];
     }
     kept->used = ++runtime->clock;
     *plan = kept->plan;
@@ -132,8 +133,8 @@ td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_pl
     if (mode != TDI_APPLY)
         TDI_TRY(tdi_model_check_rows(runtime->model, rows, error));
     TDI_TRY(tdi_make_mode(runtime, mode, error));
-    for (int p = 0; p < runtime->division.parts; p++) {
-        int64_t own = mode == TDI_APPLY ? 1 : tdi_part_rows(runtime, p, rows);
+    for (int p = 0; p < runtime->division.shards; p++) {
+        int64_t own = mode == TDI_APPLY ? 1 : tdi_shard_rows(runtime, p, rows);
         TDI_TRY(plan_of(runtime, p, mode, own, &plans[p], error));
     }
     return TD_OK;

@@ -20,7 +20,7 @@
 typedef struct run {
     tdi_runtime *runtime;
     const tdi_job *job;
-    tdi_plan **full, **last; /* [parts]: of full steps, and of the last one, which may have fewer rows */
+    tdi_plan **full, **last; /* [shards]: of full steps, and of the last one, which may have fewer rows */
     int64_t last_rows;
     int64_t done;        /* steps completed */
     double waited;       /* seconds of the first thread for rows */
@@ -99,7 +99,7 @@ static bool losses_finite(const run *r, int first, int count)
     const tdi_metric_slots *slots = &r->runtime->modes[r->job->mode].program.slots;
     for (int p = first; p < first + count; p++)
         for (int o = 0; o < r->runtime->model->architecture->n_outputs; o++)
-            if (!isfinite(r->runtime->parts[p].metrics[r->job->mode][2 * slots->loss[o]]))
+            if (!isfinite(r->runtime->shards[p].metrics[r->job->mode][2 * slots->loss[o]]))
                 return false;
     return true;
 }
@@ -122,9 +122,9 @@ static void fail_before(run *r, int64_t step, const tdi_error *error)
 static td_status take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *const *plans, tdi_error *error)
 {
     const tdi_runtime *runtime = r->runtime;
-    for (int p = tdi_worker_first_part(runtime, worker); p < tdi_worker_first_part(runtime, worker + 1); p++) {
-        int64_t first = tdi_part_first_row(step.rows, p, runtime->division.parts);
-        int64_t count = tdi_part_rows(runtime, p, step.rows);
+    for (int p = tdi_worker_first_shard(runtime, worker); p < tdi_worker_first_shard(runtime, worker + 1); p++) {
+        int64_t first = tdi_shard_first_row(step.rows, p, runtime->division.shards);
+        int64_t count = tdi_shard_rows(runtime, p, step.rows);
         for (int o = 0; count && o < runtime->model->architecture->n_outputs; o++)
             TDI_TRY(r->job->take(r->job->take_context, r->job->first_step + step.index, first, count, o,
                                  tdi_plan_output(plans[p], o), error));
@@ -133,60 +133,60 @@ static td_status take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *c
 }
 
 /* NULL: no trace is made. */
-static tdi_track *track_of(const run *r, int worker, int lane)
+static tdi_track *track_of(const run *r, int worker, int thread)
 {
-    return r->noted ? r->runtime->traced.tracks[worker * r->runtime->division.lanes + lane] : NULL;
+    return r->noted ? r->runtime->traced.tracks[worker * r->runtime->division.threads + thread] : NULL;
 }
 
-static void meet(const run *r, int worker, int lane, int64_t i)
+static void meet(const run *r, int worker, int thread, int64_t i)
 {
     double began = r->noted ? tdi_seconds() : 0;
     tdi_communicator *communicator = r->runtime->modes[r->job->mode].communicators[worker];
     if (!r->alone)
         communicator->end_step(communicator);
     if (r->noted)
-        tdi_track_note(track_of(r, worker, lane), r->runtime->traced.meet, began, tdi_seconds(), i);
+        tdi_track_note(track_of(r, worker, thread), r->runtime->traced.meet, began, tdi_seconds(), i);
 }
 
 /* A worker's threads wait until its first one has taken the outputs, which they would overwrite. */
-static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *const *plans)
+static void take(run *r, int worker, int thread, tdi_job_step step, tdi_plan *const *plans)
 {
-    tdi_barrier *lanes = &r->runtime->workers[worker].lanes;
+    tdi_barrier *threads = &r->runtime->workers[worker].threads;
     tdi_error error;
     tdi_error_init(&error);
     double began = r->noted ? tdi_seconds() : 0;
     if (!r->alone)
-        tdi_barrier_wait(lanes);
+        tdi_barrier_wait(threads);
     bool made = !atomic_load(out_of_memory(r, step.index));
-    if (lane == 0 && made && take_outputs(r, worker, step, plans, &error) != TD_OK)
+    if (thread == 0 && made && take_outputs(r, worker, step, plans, &error) != TD_OK)
         fail_before(r, step.index + 1, &error);
     if (!r->alone)
-        tdi_barrier_wait(lanes);
+        tdi_barrier_wait(threads);
     if (r->noted)
-        tdi_track_note(track_of(r, worker, lane), r->runtime->traced.take, began, tdi_seconds(), step.index);
+        tdi_track_note(track_of(r, worker, thread), r->runtime->traced.take, began, tdi_seconds(), step.index);
 }
 
-static void bring(run *r, int worker, int lane, int64_t i)
+static void bring(run *r, int worker, int thread, int64_t i)
 {
     tdi_error error;
     tdi_error_init(&error);
-    int lanes = r->alone ? 1 : r->runtime->division.lanes;
-    if (tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
+    int threads = r->alone ? 1 : r->runtime->division.threads;
+    if (tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, thread, threads, &error) == TD_OK)
         return;
     fail_before(r, i, &error);
 }
 
-static void feed(run *r, int worker, int lane, int64_t i)
+static void feed(run *r, int worker, int thread, int64_t i)
 {
     if (i >= r->until)
         return;
-    bool timed = r->job->timed && worker == 0 && lane == 0;
+    bool timed = r->job->timed && worker == 0 && thread == 0;
     double began = timed || r->noted ? tdi_seconds() : 0;
-    bring(r, worker, lane, i);
+    bring(r, worker, thread, i);
     if (timed)
         r->waited += tdi_seconds() - began;
     if (r->noted)
-        tdi_track_note(track_of(r, worker, lane), r->runtime->traced.feed, began, tdi_seconds(), i);
+        tdi_track_note(track_of(r, worker, thread), r->runtime->traced.feed, began, tdi_seconds(), i);
 }
 
 /* Called by the first thread of each worker, which alone writes its shards' accumulators. */
@@ -220,15 +220,15 @@ static void break_off(run *r, int worker, int64_t i)
 }
 
 /* false: the step has been broken off. */
-static bool run_plans(run *r, tdi_plan *const *plans, int count, int worker, int lane, int64_t i)
+static bool run_plans(run *r, tdi_plan *const *plans, int count, int worker, int thread, int64_t i)
 {
     const tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
     const tdi_traced *traced = &r->runtime->traced;
-    tdi_step_trace notes = {track_of(r, worker, lane), traced->lanes, traced->begin, traced->finish,
+    tdi_step_trace notes = {track_of(r, worker, thread), traced->threads, traced->begin, traced->finish,
                             r->job->first_step + i};
     double began = r->noted ? tdi_seconds() : 0;
     td_status status =
-        tdi_plans_run(plans, count, lane, mode->steps + (uint32_t)i + 1, &r->runtime->workers[worker].lanes,
+        tdi_plans_run(plans, count, thread, mode->steps + (uint32_t)i + 1, &r->runtime->workers[worker].threads,
                       mode->communicators[worker], r->noted ? &notes : NULL);
     if (r->noted)
         tdi_track_note(notes.track, traced->step, began, tdi_seconds(), notes.step);
@@ -241,22 +241,22 @@ static bool run_plans(run *r, tdi_plan *const *plans, int count, int worker, int
 static void run_steps(run *r, int index)
 {
     tdi_runtime *runtime = r->runtime;
-    int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
-    int first = tdi_worker_first_part(runtime, worker), count = tdi_worker_first_part(runtime, worker + 1) - first;
-    feed(r, worker, lane, r->begin);
-    meet(r, worker, lane, r->begin);
+    int worker = index / runtime->division.threads, thread = index % runtime->division.threads;
+    int first = tdi_worker_first_shard(runtime, worker), count = tdi_worker_first_shard(runtime, worker + 1) - first;
+    feed(r, worker, thread, r->begin);
+    meet(r, worker, thread, r->begin);
     for (int64_t i = r->begin; i < r->until && i < atomic_load(&r->end); i++) {
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
-        set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
-        tdi_inputs_set(runtime, r->job, step_of(r, i), worker, lane, plans);
-        if (!run_plans(r, plans + first, count, worker, lane, i))
+        set_control(r, &runtime->workers[worker].control[thread], step_of(r, i));
+        tdi_inputs_set(runtime, r->job, step_of(r, i), worker, thread, plans);
+        if (!run_plans(r, plans + first, count, worker, thread, i))
             return;
         if (r->job->take)
-            take(r, worker, lane, step_of(r, i), plans);
-        if (lane == 0)
+            take(r, worker, thread, step_of(r, i), plans);
+        if (thread == 0)
             account(r, first, count, i);
-        feed(r, worker, lane, i + 1);
-        meet(r, worker, lane, i);
+        feed(r, worker, thread, i + 1);
+        meet(r, worker, thread, i);
         end_if_out_of_memory(r, i);
     }
 }
@@ -264,17 +264,17 @@ static void run_steps(run *r, int index)
 static void feed_all(run *r, int64_t i)
 {
     const tdi_division *d = &r->runtime->division;
-    for (int thread = 0; thread < d->workers * d->lanes; thread++)
-        feed(r, thread / d->lanes, thread % d->lanes, i);
+    for (int thread = 0; thread < d->workers * d->threads; thread++)
+        feed(r, thread / d->threads, thread % d->threads, i);
 }
 
 static void begin_all(run *r, int64_t i, tdi_plan *const *plans)
 {
     tdi_runtime *runtime = r->runtime;
     for (int worker = 0; worker < runtime->division.workers; worker++)
-        for (int lane = 0; lane < runtime->division.lanes; lane++) {
-            set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
-            tdi_inputs_set(runtime, r->job, step_of(r, i), worker, lane, plans);
+        for (int thread = 0; thread < runtime->division.threads; thread++) {
+            set_control(r, &runtime->workers[worker].control[thread], step_of(r, i));
+            tdi_inputs_set(runtime, r->job, step_of(r, i), worker, thread, plans);
         }
 }
 
@@ -283,11 +283,11 @@ static void end_all(run *r, int64_t i, tdi_plan *const *plans)
     tdi_error error;
     tdi_error_init(&error);
     for (int worker = 0; worker < r->runtime->division.workers; worker++) {
-        int first = tdi_worker_first_part(r->runtime, worker);
+        int first = tdi_worker_first_shard(r->runtime, worker);
         bool made = !atomic_load(out_of_memory(r, i));
         if (r->job->take && made && take_outputs(r, worker, step_of(r, i), plans, &error) != TD_OK)
             fail_before(r, i + 1, &error);
-        account(r, first, tdi_worker_first_part(r->runtime, worker + 1) - first, i);
+        account(r, first, tdi_worker_first_shard(r->runtime, worker + 1) - first, i);
     }
 }
 
@@ -301,7 +301,7 @@ static void run_steps_in_turn(run *r)
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
         begin_all(r, i, plans);
         uint32_t step = mode->steps + (uint32_t)i + 1;
-        if (tdi_plans_run_in_turn(plans, d->parts, d->workers, step, mode->communicators) != TD_OK) {
+        if (tdi_plans_run_in_turn(plans, d->shards, d->workers, step, mode->communicators) != TD_OK) {
             break_off(r, 0, i);
             return;
         }
@@ -348,7 +348,7 @@ static td_status prepare(run *r, tdi_error *error)
 static bool runs_alone(const run *r)
 {
     bool one = tdi_plan_sharing(r->last[0]) == 1 && (r->job->steps == 1 || tdi_plan_sharing(r->full[0]) == 1);
-    return r->runtime->division.parts == 1 && r->runtime->modes[r->job->mode].program.collectives.count == 0 && one;
+    return r->runtime->division.shards == 1 && r->runtime->modes[r->job->mode].program.collectives.count == 0 && one;
 }
 
 static td_status outcome(const run *r, tdi_error *error)
@@ -432,7 +432,7 @@ static void run_all(run *r)
 
 td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 {
-    tdi_plan *full[TDI_MAX_PARTS], *last[TDI_MAX_PARTS];
+    tdi_plan *full[TDI_MAX_SHARDS], *last[TDI_MAX_SHARDS];
     tdi_error failure;
     run r = {.runtime = runtime, .job = job, .full = full, .last = last, .end = job->steps, .error = &failure};
     tdi_error_init(&failure);
@@ -471,17 +471,17 @@ void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *pre
     if (!sums)
         return;
     memset(sums, 0, tdi_metric_bytes(slots));
-    for (int p = 0; p < runtime->division.parts; p++)
+    for (int p = 0; p < runtime->division.shards; p++)
         for (int i = 0; i < 2 * slots->count; i++)
-            sums[i] += runtime->parts[p].metrics[mode][i];
+            sums[i] += runtime->shards[p].metrics[mode][i];
     tdi_program_logs(runtime->model, slots, sums, prefix, logs);
 }
 
 void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode)
 {
-    for (int p = 0; p < runtime->division.parts; p++)
-        if (runtime->parts[p].metrics[mode])
-            memset(runtime->parts[p].metrics[mode], 0, tdi_metric_bytes(&runtime->modes[mode].program.slots));
+    for (int p = 0; p < runtime->division.shards; p++)
+        if (runtime->shards[p].metrics[mode])
+            memset(runtime->shards[p].metrics[mode], 0, tdi_metric_bytes(&runtime->modes[mode].program.slots));
 }
 
 void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *counts)
@@ -489,29 +489,29 @@ void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *count
     const tdi_metric_slots *slots = &runtime->modes[TDI_CONFUSION].program.slots;
     int cells = slots->classes[output] * slots->classes[output];
     memset(counts, 0, (size_t)cells * sizeof *counts);
-    for (int p = 0; p < runtime->division.parts; p++)
+    for (int p = 0; p < runtime->division.shards; p++)
         for (int i = 0; i < cells; i++)
-            counts[i] += runtime->parts[p].metrics[TDI_CONFUSION][2 * slots->confusion[output] + i];
+            counts[i] += runtime->shards[p].metrics[TDI_CONFUSION][2 * slots->confusion[output] + i];
 }
 
-int tdi_runtime_parts(const tdi_runtime *runtime)
+int tdi_runtime_shards(const tdi_runtime *runtime)
 {
-    return runtime->division.parts;
+    return runtime->division.shards;
 }
 
 int tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode)
 {
-    return runtime->parts[0].metrics[mode] ? runtime->modes[mode].program.slots.count : 0;
+    return runtime->shards[0].metrics[mode] ? runtime->modes[mode].program.slots.count : 0;
 }
 
 void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sums)
 {
     int64_t each = 2 * (int64_t)tdi_runtime_sums(runtime, mode);
-    for (int p = 0; p < runtime->division.parts && each; p++)
-        memcpy(sums + p * each, runtime->parts[p].metrics[mode], (size_t)each * sizeof *sums);
+    for (int p = 0; p < runtime->division.shards && each; p++)
+        memcpy(sums + p * each, runtime->shards[p].metrics[mode], (size_t)each * sizeof *sums);
 }
 
-td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, int count, const double *sums,
+td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int shards, int count, const double *sums,
                                tdi_error *error)
 {
     TDI_TRY(tdi_need_sums(runtime, mode, error));
@@ -519,8 +519,8 @@ td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, i
     if (count && count != tdi_runtime_sums(runtime, mode))
         return tdi_fail(error, TD_BAD_FILE, "the backup has %d sums of losses and metrics; %d were expected", count,
                         tdi_runtime_sums(runtime, mode));
-    for (int p = 0; p < parts; p++) {
-        double *to = runtime->parts[parts == runtime->division.parts ? p : 0].metrics[mode];
+    for (int p = 0; p < shards; p++) {
+        double *to = runtime->shards[shards == runtime->division.shards ? p : 0].metrics[mode];
         for (int i = 0; i < 2 * count; i++)
             to[i] += sums[(int64_t)p * 2 * count + i];
     }

@@ -13,9 +13,9 @@
 
 /* ---- life ---- */
 
-tdi_device *tdi_part_device(const tdi_runtime *runtime, int part)
+tdi_device *tdi_shard_device(const tdi_runtime *runtime, int shard)
 {
-    return runtime->devices[part * runtime->n_devices / runtime->division.parts];
+    return runtime->devices[shard * runtime->n_devices / runtime->division.shards];
 }
 
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime)
@@ -31,28 +31,28 @@ void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error)
     return memory;
 }
 
-static td_status make_part(tdi_runtime *runtime, int index, tdi_error *error)
+static td_status make_shard(tdi_runtime *runtime, int index, tdi_error *error)
 {
     const tdi_division *d = &runtime->division;
-    tdi_part_state *state = &runtime->parts[index];
-    int per_group = d->parts > d->groups ? d->parts / d->groups : 1, group = index / per_group;
-    state->part = calloc((size_t)d->lanes, sizeof *state->part);
-    for (int lane = 0; state->part && lane < d->lanes; lane++)
-        state->part[lane] = (tdi_part){.index = index,
-                                       .parts = d->parts,
-                                       .group_first = group * per_group,
-                                       .group_count = per_group,
-                                       .gradients = runtime->gradients};
-    return state->part ? TD_OK : tdi_no_memory(error);
+    tdi_shard_state *state = &runtime->shards[index];
+    int per_group = d->shards > d->groups ? d->shards / d->groups : 1, group = index / per_group;
+    state->shard = calloc((size_t)d->threads, sizeof *state->shard);
+    for (int thread = 0; state->shard && thread < d->threads; thread++)
+        state->shard[thread] = (tdi_shard){.index = index,
+                                           .shards = d->shards,
+                                           .group_first = group * per_group,
+                                           .group_count = per_group,
+                                           .gradients = runtime->gradients};
+    return state->shard ? TD_OK : tdi_no_memory(error);
 }
 
 static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
 {
     tdi_worker *worker = &runtime->workers[index];
-    worker->lanes.count = (uint32_t)runtime->division.lanes;
-    worker->lanes.spin = tdi_runtime_spins(runtime);
-    worker->scratch = calloc((size_t)runtime->division.lanes, sizeof *worker->scratch);
-    worker->control = calloc((size_t)runtime->division.lanes, sizeof *worker->control);
+    worker->threads.count = (uint32_t)runtime->division.threads;
+    worker->threads.spin = tdi_runtime_spins(runtime);
+    worker->scratch = calloc((size_t)runtime->division.threads, sizeof *worker->scratch);
+    worker->control = calloc((size_t)runtime->division.threads, sizeof *worker->control);
     return worker->scratch && worker->control ? TD_OK : tdi_no_memory(error);
 }
 
@@ -68,13 +68,13 @@ static td_status furnish(tdi_runtime *runtime, tdi_error *error)
                                      .context = model->context,
                                      .team = runtime->team,
                                      .workers = d->workers};
-    runtime->parts = calloc((size_t)d->parts, sizeof *runtime->parts);
-    runtime->gradients = calloc((size_t)d->parts, sizeof *runtime->gradients);
+    runtime->shards = calloc((size_t)d->shards, sizeof *runtime->shards);
+    runtime->gradients = calloc((size_t)d->shards, sizeof *runtime->gradients);
     runtime->workers = tdi_buffer_create((size_t)d->workers * sizeof *runtime->workers);
-    if (!runtime->parts || !runtime->gradients || !runtime->workers)
+    if (!runtime->shards || !runtime->gradients || !runtime->workers)
         return tdi_no_memory(error);
-    for (int p = 0; p < d->parts; p++)
-        TDI_TRY(make_part(runtime, p, error));
+    for (int p = 0; p < d->shards; p++)
+        TDI_TRY(make_shard(runtime, p, error));
     for (int w = 0; w < d->workers; w++)
         TDI_TRY(make_worker(runtime, w, error));
     return TD_OK;
@@ -133,10 +133,10 @@ td_status tdi_runtime_create(td_model *model, const tdi_configuration *configura
     return TD_OK;
 }
 
-static void free_part(tdi_runtime *runtime, int index)
+static void free_shard(tdi_runtime *runtime, int index)
 {
-    tdi_part_state *state = &runtime->parts[index];
-    tdi_device *device = tdi_part_device(runtime, index);
+    tdi_shard_state *state = &runtime->shards[index];
+    tdi_device *device = tdi_shard_device(runtime, index);
     for (int mode = 0; mode < TDI_MODES; mode++) {
         for (int i = 0; i < state->plans[mode].count; i++)
             tdi_plan_free(state->plans[mode].at[i].plan);
@@ -147,7 +147,7 @@ static void free_part(tdi_runtime *runtime, int index)
         device->release(device, state->inputs[0][slot].data);
         device->release(device, state->inputs[1][slot].data);
     }
-    free(state->part);
+    free(state->shard);
     device->release(device, state->activations);
     device->release(device, state->gradients);
 }
@@ -179,8 +179,8 @@ static void free_mode(tdi_runtime *runtime, tdi_mode_state *mode)
 
 static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
 {
-    for (int lane = 0; worker->scratch && lane < runtime->division.lanes; lane++)
-        runtime->devices[0]->release(runtime->devices[0], worker->scratch[lane]);
+    for (int thread = 0; worker->scratch && thread < runtime->division.threads; thread++)
+        runtime->devices[0]->release(runtime->devices[0], worker->scratch[thread]);
     free(worker->scratch);
     free(worker->control);
 }
@@ -189,13 +189,13 @@ void tdi_runtime_free(tdi_runtime *runtime)
 {
     if (!runtime)
         return;
-    for (int p = 0; runtime->parts && p < runtime->division.parts; p++)
-        free_part(runtime, p);
+    for (int p = 0; runtime->shards && p < runtime->division.shards; p++)
+        free_shard(runtime, p);
     for (int mode = 0; mode < TDI_MODES; mode++)
         free_mode(runtime, &runtime->modes[mode]);
     for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
         free_worker(runtime, &runtime->workers[w]);
-    free(runtime->parts);
+    free(runtime->shards);
     free(runtime->traced.tracks);
     free(runtime->gradients);
     tdi_buffer_free(runtime->workers);
@@ -228,7 +228,7 @@ static td_status make_program(tdi_runtime *runtime, tdi_mode mode, tdi_error *er
 {
     tdi_mode_state *state = &runtime->modes[mode];
     const tdi_division *d = &runtime->division;
-    tdi_target target = {.parts = d->parts,
+    tdi_target target = {.shards = d->shards,
                          .groups = d->groups,
                          .device = runtime->devices[0],
                          .float32 = runtime->float32,
@@ -266,28 +266,28 @@ static td_status grow(tdi_device *device, char **buffer, size_t *size, size_t ne
     return *buffer ? TD_OK : TD_NO_MEMORY;
 }
 
-static td_status need_metrics(tdi_runtime *runtime, int part, tdi_mode mode, tdi_error *error)
+static td_status need_metrics(tdi_runtime *runtime, int shard, tdi_mode mode, tdi_error *error)
 {
-    double **metrics = &runtime->parts[part].metrics[mode];
+    double **metrics = &runtime->shards[shard].metrics[mode];
     size_t bytes = tdi_metric_bytes(&runtime->modes[mode].program.slots);
     if (!*metrics)
-        *metrics = tdi_device_memory(tdi_part_device(runtime, part), bytes, error);
+        *metrics = tdi_device_memory(tdi_shard_device(runtime, shard), bytes, error);
     return *metrics ? TD_OK : TD_NO_MEMORY;
 }
 
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
 {
     TDI_TRY(tdi_make_mode(runtime, mode, error));
-    for (int p = 0; p < runtime->division.parts; p++)
+    for (int p = 0; p < runtime->division.shards; p++)
         TDI_TRY(need_metrics(runtime, p, mode, error));
     return TD_OK;
 }
 
-static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const tdi_plan *plan, bool *grown,
-                           tdi_error *error)
+static td_status grow_shard(tdi_runtime *runtime, int index, tdi_mode mode, const tdi_plan *plan, bool *grown,
+                            tdi_error *error)
 {
-    tdi_part_state *state = &runtime->parts[index];
-    tdi_device *device = tdi_part_device(runtime, index);
+    tdi_shard_state *state = &runtime->shards[index];
+    tdi_device *device = tdi_shard_device(runtime, index);
     TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
     if (tdi_trains(mode) && !state->gradients) {
         state->gradients =
@@ -307,9 +307,9 @@ static td_status grow_scratch(tdi_runtime *runtime, int worker_index, size_t nee
     if (worker->scratch_bytes >= need)
         return TD_OK;
     worker->scratch_bytes = 0;
-    for (int lane = 0; lane < runtime->division.lanes; lane++) {
+    for (int thread = 0; thread < runtime->division.threads; thread++) {
         size_t none = 0;
-        TDI_TRY(grow(runtime->devices[0], &worker->scratch[lane], &none, need, grown, error));
+        TDI_TRY(grow(runtime->devices[0], &worker->scratch[thread], &none, need, grown, error));
     }
     worker->scratch_bytes = need;
     return TD_OK;
@@ -325,33 +325,33 @@ static td_status grow_exchange(tdi_runtime *runtime, tdi_mode mode, const tdi_pl
 
 td_status tdi_grow_memory(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, bool *grown, tdi_error *error)
 {
-    for (int p = 0; p < runtime->division.parts; p++) {
+    for (int p = 0; p < runtime->division.shards; p++) {
         TDI_TRY(grow_exchange(runtime, mode, plans[p], error));
-        TDI_TRY(grow_part(runtime, p, mode, plans[p], grown, error));
+        TDI_TRY(grow_shard(runtime, p, mode, plans[p], grown, error));
         TDI_TRY(grow_scratch(runtime, tdi_worker_of(runtime, p), tdi_plan_scratch_bytes(plans[p]), grown, error));
     }
     return TD_OK;
 }
 
-size_t tdi_packed_bytes(const tdi_part_state *part)
+size_t tdi_packed_bytes(const tdi_shard_state *shard)
 {
     size_t bytes = 0;
     for (int mode = 0; mode < TDI_MODES; mode++)
-        for (int i = 0; i < part->plans[mode].count; i++)
-            bytes += tdi_plan_packed_bytes(part->plans[mode].at[i].plan);
+        for (int i = 0; i < shard->plans[mode].count; i++)
+            bytes += tdi_plan_packed_bytes(shard->plans[mode].at[i].plan);
     return bytes;
 }
 
 double tdi_runtime_bytes(const tdi_runtime *runtime)
 {
     double bytes = 0;
-    for (int p = 0; runtime->parts && p < runtime->division.parts; p++) {
-        const tdi_part_state *part = &runtime->parts[p];
-        bytes += (double)tdi_packed_bytes(part) + (double)part->activation_bytes;
-        bytes += part->gradients ? (double)runtime->model->architecture->trained * sizeof(float) : 0;
+    for (int p = 0; runtime->shards && p < runtime->division.shards; p++) {
+        const tdi_shard_state *shard = &runtime->shards[p];
+        bytes += (double)tdi_packed_bytes(shard) + (double)shard->activation_bytes;
+        bytes += shard->gradients ? (double)runtime->model->architecture->trained * sizeof(float) : 0;
     }
     for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
-        bytes += (double)runtime->workers[w].scratch_bytes * runtime->division.lanes;
+        bytes += (double)runtime->workers[w].scratch_bytes * runtime->division.threads;
     return bytes;
 }
 
@@ -364,17 +364,17 @@ static void drop(tdi_device *device, char **buffer)
 void tdi_runtime_give_back(tdi_runtime *runtime)
 {
     const tdi_division *d = &runtime->division;
-    for (int p = 0; p < d->parts; p++) {
-        tdi_part_state *part = &runtime->parts[p];
-        tdi_device *device = tdi_part_device(runtime, p);
-        drop(device, &part->activations);
-        device->release(device, part->gradients);
-        part->gradients = runtime->gradients[p] = NULL;
-        part->activation_bytes = 0;
+    for (int p = 0; p < d->shards; p++) {
+        tdi_shard_state *shard = &runtime->shards[p];
+        tdi_device *device = tdi_shard_device(runtime, p);
+        drop(device, &shard->activations);
+        device->release(device, shard->gradients);
+        shard->gradients = runtime->gradients[p] = NULL;
+        shard->activation_bytes = 0;
     }
     for (int w = 0; w < d->workers; w++) {
-        for (int lane = 0; lane < d->lanes; lane++)
-            drop(runtime->devices[0], &runtime->workers[w].scratch[lane]);
+        for (int thread = 0; thread < d->threads; thread++)
+            drop(runtime->devices[0], &runtime->workers[w].scratch[thread]);
         runtime->workers[w].scratch_bytes = 0;
     }
     runtime->fresh_gradients = false;

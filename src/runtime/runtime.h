@@ -82,7 +82,7 @@ int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
 /* Whole numbers of a slot, indices or classes, are below this. */
 int64_t tdi_input_limit(const td_model *model, int slot);
 
-/* The device that the first part runs on. */
+/* The device that the first shard runs on. */
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
 
 /* Runs a job. Training advances the state's iteration by the steps done, job->done, whatever ends it:
@@ -101,20 +101,20 @@ void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *count
 void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *prefix, td_logs *logs);
 void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode);
 
-/* What the logs are made of, for a backup: each part's accumulators, [parts][tdi_runtime_sums][2], of which there are
- * none before the first step. Those of another number of parts are added up. */
+/* What the logs are made of, for a backup: each shard's accumulators, [shards][tdi_runtime_sums][2], of which there are
+ * none before the first step. Those of another number of shards are added up. */
 int tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode);
-int tdi_runtime_parts(const tdi_runtime *runtime);
+int tdi_runtime_shards(const tdi_runtime *runtime);
 void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sums);
-td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, int count, const double *sums,
+td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int shards, int count, const double *sums,
                                tdi_error *error);
 
 /* Whether the configuration of steps that train is chosen; its number of shards, and whether it computes in float32
  * although bfloat16 is wished for. */
-bool tdi_runtime_is_chosen(const td_model *model, int *parts, bool *float32);
+bool tdi_runtime_is_chosen(const td_model *model, int *shards, bool *float32);
 /* Chooses that configuration, before the first step, for steps of `rows` rows. Where no division of these cores has so
  * many shards, nothing is chosen. */
-td_status tdi_runtime_resume(td_model *model, int parts, bool float32, int64_t rows, tdi_error *error);
+td_status tdi_runtime_resume(td_model *model, int shards, bool float32, int64_t rows, tdi_error *error);
 
 /* Are there gradients of a TDI_GRADIENTS step that no step has consumed since? */
 bool tdi_runtime_has_gradients(const tdi_runtime *runtime);

@@ -7,7 +7,7 @@
 #include "runtime/thread_governor.h"
 #include "strategy/strategy.h"
 
-enum { PLANS_KEPT = 64 }; /* per part and mode */
+enum { PLANS_KEPT = 64 }; /* per shard and mode */
 
 typedef struct tdi_kept_plan {
     int64_t rows;
@@ -24,15 +24,15 @@ typedef struct tdi_batch_buffer {
 } tdi_batch_buffer;
 
 /* One shard of the global batch: its memory and its plans. */
-typedef struct tdi_part_state {
-    tdi_part *part;    /* [lanes]: a copy for each thread */
+typedef struct tdi_shard_state {
+    tdi_shard *shard;  /* [threads]: a copy for each thread */
     char *activations; /* shared by the modes */
     size_t activation_bytes;
     float *gradients;
     tdi_batch_buffer inputs[2][2 * TDI_MAX_IO]; /* [step % 2][slot], see inputs.c */
     double *metrics[TDI_MODES];
     tdi_vec(tdi_kept_plan) plans[TDI_MODES];
-} tdi_part_state;
+} tdi_shard_state;
 
 /* What one kind of step has for all shards. */
 typedef struct tdi_mode_state {
@@ -48,30 +48,30 @@ typedef struct tdi_mode_state {
 } tdi_mode_state;
 
 typedef struct tdi_worker {
-    tdi_barrier lanes;
-    tdi_control *control; /* [lanes] */
-    char **scratch;       /* [lanes] */
+    tdi_barrier threads;
+    tdi_control *control; /* [threads] */
+    char **scratch;       /* [threads] */
     size_t scratch_bytes;
 } tdi_worker;
 
 /* Where this runtime's threads note what they do in a trace. */
 typedef struct tdi_traced {
     uint64_t id;        /* of the trace that tracks and labels belong to; 0: there are none yet */
-    tdi_track **tracks; /* [workers * lanes] */
-    const tdi_label *lanes, *begin, *finish, *meet, *feed, *take, *step;
+    tdi_track **tracks; /* [workers * threads] */
+    const tdi_label *threads, *begin, *finish, *meet, *feed, *take, *step;
 } tdi_traced;
 
 struct tdi_runtime {
     td_model *model;
     tdi_model_state *state; /* under it now: what its plans read and write */
-    tdi_device *devices[TDI_MAX_PARTS];
+    tdi_device *devices[TDI_MAX_SHARDS];
     int n_devices;
     tdi_division division; /* of its configuration */
     tdi_team *team;        /* the context's */
     tdi_idle_threads idle;
     bool is_trial; /* its threads are used as tdi_fix_threads says, and not as the governor would */
-    tdi_part_state *parts;
-    float **gradients; /* [parts]: every shard's arena */
+    tdi_shard_state *shards;
+    float **gradients; /* [shards]: every shard's arena */
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
@@ -118,7 +118,7 @@ td_status tdi_configure_clone(td_model *clone, const td_model *model, tdi_error 
 /* As tdi_runtime_for, but never chooses again for steps that train. */
 td_status tdi_runtime_for_report(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
 
-/* When the context has a trace: gives names to the items of plans[parts] and a track to each thread. */
+/* When the context has a trace: gives names to the items of plans[shards] and a track to each thread. */
 td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error);
 
 /* Bytes of the devices' memory that its shards and workers hold. */
@@ -130,7 +130,7 @@ double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode);
 
 bool tdi_computes_bfloat16(const tdi_runtime *runtime);
 
-tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
+tdi_device *tdi_shard_device(const tdi_runtime *runtime, int shard);
 /* NULL, with a sentence, when the device has too little memory. */
 void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error);
 
@@ -142,20 +142,20 @@ td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 
 /* Makes the mode's program, and communicators for it: new ones when a step has broken those before. */
 td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
-/* Memory for a step of these plans, [parts]; *grown: addresses have changed. */
+/* Memory for a step of these plans, [shards]; *grown: addresses have changed. */
 td_status tdi_grow_memory(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, bool *grown, tdi_error *error);
-/* Bytes of packed weights that a part's plans hold. */
-size_t tdi_packed_bytes(const tdi_part_state *part);
+/* Bytes of packed weights that a shard's plans hold. */
+size_t tdi_packed_bytes(const tdi_shard_state *shard);
 
-/* The plans of all parts for a step of `rows` rows, without memory. */
+/* The plans of all shards for a step of `rows` rows, without memory. */
 td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
 /* Says once a model that float32 takes bfloat16's place, and why. */
 void tdi_say_float32(td_model *model, const char *why);
 
-/* Makes everything that a job of this mode needs for batches of `rows`; plans[parts] receives the shards' plans. */
+/* Makes everything that a job of this mode needs for batches of `rows`; plans[shards] receives the shards' plans. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
 
-/* Binds the plans, [parts], to the runtime's state and memory where they are not yet. Called last before a run. */
+/* Binds the plans, [shards], to the runtime's state and memory where they are not yet. Called last before a run. */
 void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans);
 
 /* Answers in which of several configurations a step such as `plan` is one of is the fastest. `question` has the
@@ -163,7 +163,7 @@ void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plan
 void tdi_step_trial(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
                     const tdi_configuration *configurations, tdi_tuned *question, const tdi_tuned **answer);
 /* How many threads of a worker had best share the ops of such a step; *answer NULL: all, and nothing was asked. */
-void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *threads,
                         const tdi_tuned **answer);
 /* Chooses the configuration for steps of `rows` rows, such as `plan` is one of on a runtime of the rules'
  * configuration, by the tuning cache, a trial, or rules. */
@@ -173,7 +173,7 @@ void tdi_choose_configuration(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
 /* Of all workers. */
 static inline int tdi_runtime_threads(const tdi_runtime *runtime)
 {
-    return runtime->division.workers * runtime->division.lanes;
+    return runtime->division.workers * runtime->division.threads;
 }
 
 /* Each has a core of its own, so that it may spin where it waits. */
@@ -183,29 +183,29 @@ static inline bool tdi_runtime_spins(const tdi_runtime *runtime)
 }
 
 /* No shard has more rows than the last one: reports are of it. */
-static inline int tdi_last_part(const tdi_runtime *runtime)
+static inline int tdi_last_shard(const tdi_runtime *runtime)
 {
-    return runtime->division.parts - 1;
+    return runtime->division.shards - 1;
 }
 
 /* A worker's shards are those from its first one up to the next worker's. */
-static inline int tdi_worker_first_part(const tdi_runtime *runtime, int worker)
+static inline int tdi_worker_first_shard(const tdi_runtime *runtime, int worker)
 {
-    return runtime->division.parts * worker / runtime->division.workers;
+    return runtime->division.shards * worker / runtime->division.workers;
 }
 
-static inline int tdi_worker_of(const tdi_runtime *runtime, int part)
+static inline int tdi_worker_of(const tdi_runtime *runtime, int shard)
 {
     int worker = 0;
-    while (worker + 1 < runtime->division.workers && tdi_worker_first_part(runtime, worker + 1) <= part)
+    while (worker + 1 < runtime->division.workers && tdi_worker_first_shard(runtime, worker + 1) <= shard)
         worker++;
     return worker;
 }
 
-static inline int64_t tdi_part_rows(const tdi_runtime *runtime, int part, int64_t rows)
+static inline int64_t tdi_shard_rows(const tdi_runtime *runtime, int shard, int64_t rows)
 {
-    int parts = runtime->division.parts;
-    return tdi_part_first_row(rows, part + 1, parts) - tdi_part_first_row(rows, part, parts);
+    int shards = runtime->division.shards;
+    return tdi_shard_first_row(rows, shard + 1, shards) - tdi_shard_first_row(rows, shard, shards);
 }
 
 #endif

@@ -44,7 +44,7 @@ static void note_bytes(trial *t)
 /* Memory is there, and touched, before the clock runs. `in_turn`: one thread computes what all would. */
 static td_status run_steps(trial *t, int i, bool in_turn, int64_t steps, double *seconds, tdi_error *error)
 {
-    tdi_plan *plans[TDI_MAX_PARTS];
+    tdi_plan *plans[TDI_MAX_SHARDS];
     tdi_fix_threads(t->runtimes[i], t->synthetic.mode, in_turn);
     TDI_TRY(tdi_runtime_prepare(t->runtimes[i], t->synthetic.mode, t->synthetic.rows, plans, error));
     TDI_TRY(tdi_synthetic_steps_run(&t->synthetic, t->runtimes[i], steps, seconds, error));
@@ -120,10 +120,10 @@ void tdi_step_trial(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi
                .configurations = configurations,
                .count = question->count,
                .synthetic = {.mode = mode, .rows = rows},
-               .large = tdi_plan_activation_bytes(plan) * (size_t)d->parts > LARGE};
+               .large = tdi_plan_activation_bytes(plan) * (size_t)d->shards > LARGE};
     tdi_contest contest = {.context = &t, .begin = begin, .run = run, .end = end};
     snprintf(key, sizeof key, "%s of step %016llx, %d cores", question->key, (unsigned long long)tdi_plan_hash(plan),
-             d->workers * d->lanes);
+             d->workers * d->threads);
     question->machine = runtime->devices[0]->identity;
     question->key = key;
     if (tdi_contest_answer(runtime->chooser.cache, runtime->model->context, question, &contest, answer, &failed) ==

@@ -9,7 +9,7 @@ static bool make_labels(tdi_traced *traced, tdi_trace *trace)
         const tdi_label **label;
         const char *name, *category;
     } labels[] = {
-        {&traced->lanes, "wait for threads", "wait"},
+        {&traced->threads, "wait for threads", "wait"},
         {&traced->begin, "gradients ready", "communication"},
         {&traced->finish, "wait for gradients", "communication"},
         {&traced->meet, "wait for the step's end", "wait"},
@@ -30,14 +30,14 @@ static bool make_tracks(tdi_runtime *runtime, tdi_trace *trace)
     const tdi_division *d = &runtime->division;
     tdi_traced *traced = &runtime->traced;
     if (!traced->tracks)
-        traced->tracks = calloc((size_t)(d->workers * d->lanes), sizeof *traced->tracks);
+        traced->tracks = calloc((size_t)(d->workers * d->threads), sizeof *traced->tracks);
     if (!traced->tracks)
         return false;
-    for (int t = 0; t < d->workers * d->lanes; t++) {
+    for (int t = 0; t < d->workers * d->threads; t++) {
         char name[96];
-        int worker = t / d->lanes, part = tdi_worker_first_part(runtime, worker);
-        snprintf(name, sizeof name, "%s replica %d thread %d", tdi_part_device(runtime, part)->name, worker,
-                 t % d->lanes);
+        int worker = t / d->threads, shard = tdi_worker_first_shard(runtime, worker);
+        snprintf(name, sizeof name, "%s replica %d thread %d", tdi_shard_device(runtime, shard)->name, worker,
+                 t % d->threads);
         traced->tracks[t] = tdi_trace_track(trace, name);
         if (!traced->tracks[t])
             return false;
@@ -50,7 +50,7 @@ td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_er
     tdi_trace *trace = runtime->model->context->trace;
     if (!trace)
         return TD_OK;
-    for (int p = 0; p < runtime->division.parts; p++)
+    for (int p = 0; p < runtime->division.shards; p++)
         TDI_TRY(tdi_plan_label(plans[p], trace, error));
     if (runtime->traced.id == tdi_trace_id(trace))
         return TD_OK;

@@ -34,10 +34,10 @@ static td_status parse_name(const char *name, size_t length, wanted *device, tdi
     char *end;
     long index = strtol(name + type + 1, &end, 10);
     int there = device->interface->count();
-    if (end != name + length || end == name + type + 1 || index < 0 || index >= (there < 0 ? TDI_MAX_PARTS : there))
+    if (end != name + length || end == name + type + 1 || index < 0 || index >= (there < 0 ? TDI_MAX_SHARDS : there))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "devices: \"%.*s\": a number from 0 to %d was expected after the colon", (int)length, name,
-                        (there < 0 ? TDI_MAX_PARTS : there) - 1);
+                        (there < 0 ? TDI_MAX_SHARDS : there) - 1);
     device->index = (int)index;
     return TD_OK;
 }
@@ -50,8 +50,8 @@ static td_status parse_list(const char *list, wanted *devices, int *count, tdi_e
         if (length == 0)
             return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: \"%s\" has an empty name; say cpu, or cpu:0,cpu:1",
                             list);
-        if (*count == TDI_MAX_PARTS)
-            return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: more than %d are named", TDI_MAX_PARTS);
+        if (*count == TDI_MAX_SHARDS)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: more than %d are named", TDI_MAX_SHARDS);
         TDI_TRY(parse_name(name, length, &devices[*count], error));
         for (int i = 0; i < *count; i++)
             if (devices[i].interface == devices[*count].interface && devices[i].index == devices[*count].index)
@@ -65,7 +65,7 @@ static td_status parse_list(const char *list, wanted *devices, int *count, tdi_e
 
 td_status tdi_open_devices(const char *list, tdi_device **devices, int *count, tdi_error *error)
 {
-    wanted names[TDI_MAX_PARTS];
+    wanted names[TDI_MAX_SHARDS];
     int n;
     *count = 0;
     TDI_TRY(parse_list(strcmp(list, "all") == 0 ? "cpu" : list, names, &n, error));

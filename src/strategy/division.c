@@ -5,21 +5,21 @@
 
 static int cores_of(const tdi_division *division)
 {
-    return division->workers * division->lanes;
+    return division->workers * division->threads;
 }
 
 static tdi_division among(const tdi_division *division, int workers, const char *why)
 {
     tdi_division d = *division;
-    d.parts = d.workers = workers;
-    d.lanes = cores_of(division) / workers;
+    d.shards = d.workers = workers;
+    d.threads = cores_of(division) / workers;
     snprintf(d.why, sizeof d.why, "%s", why);
     return d;
 }
 
 tdi_division tdi_divide_otherwise(const tdi_division *division)
 {
-    return among(division, division->lanes, "steps were the fastest so");
+    return among(division, division->threads, "steps were the fastest so");
 }
 
 /* The time of a step at best, in units of what one core takes for a row: workers have rows, their threads share each.
@@ -45,7 +45,7 @@ bool tdi_has_too_few(const tdi_division *division, int64_t rows)
 {
     const double worth_it = 0.8;
     int cores = cores_of(division);
-    return division->either && rows < division->parts && time_by(cores, workers_for(division, rows), rows) <= worth_it;
+    return division->either && rows < division->shards && time_by(cores, workers_for(division, rows), rows) <= worth_it;
 }
 
 tdi_division tdi_divide_few(const tdi_division *division, int64_t rows)
@@ -54,12 +54,12 @@ tdi_division tdi_divide_few(const tdi_division *division, int64_t rows)
                  "there are fewer rows than cores, so threads share each of them");
 }
 
-bool tdi_divide_again(const tdi_division *division, int parts, int64_t rows, tdi_division *again)
+bool tdi_divide_again(const tdi_division *division, int shards, int64_t rows, tdi_division *again)
 {
     *again = *division;
-    if (parts != division->parts && tdi_has_too_few(division, rows))
+    if (shards != division->shards && tdi_has_too_few(division, rows))
         *again = tdi_divide_few(division, rows);
-    else if (parts != division->parts && division->either)
+    else if (shards != division->shards && division->either)
         *again = tdi_divide_otherwise(division);
-    return again->parts == parts;
+    return again->shards == shards;
 }

@@ -5,22 +5,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TDI_MAX_PARTS 256
+#define TDI_MAX_SHARDS 256
 
 typedef struct tdi_division {
     int replicas;  /* as the user counts them: devices */
-    int parts;     /* slices of the global batch */
-    int groups;    /* that share batch statistics: some parts each, or several in a part */
-    int workers;   /* with a communicator handle each; worker w computes parts [w * parts / workers, ...) */
-    int lanes;     /* threads per worker that share its ops */
-    bool either;   /* rows among workers or ops among lanes: the results are the same, which is faster is a guess */
+    int shards;    /* slices of the global batch */
+    int groups;    /* that share batch statistics: some shards each, or several in a shard */
+    int workers;   /* with a communicator handle each; worker w computes shards [w * shards / workers, ...) */
+    int threads;   /* threads per worker that share its ops */
+    bool either;   /* rows among workers or ops among threads: the results are the same, which is faster is a guess */
     char why[256]; /* one sentence for explain */
 } tdi_division;
 
 /* Each group is whole shards, or each shard whole groups. */
-static inline bool tdi_division_nests(int parts, int groups)
+static inline bool tdi_division_nests(int shards, int groups)
 {
-    return parts % groups == 0 || groups % parts == 0;
+    return shards % groups == 0 || groups % shards == 0;
 }
 
 /* The other way to use the same cores, of a division that could be `either`. */
@@ -30,6 +30,6 @@ bool tdi_has_too_few(const tdi_division *division, int64_t rows);
 /* The division for that: as many workers as rows keep busy, the other cores as their threads. */
 tdi_division tdi_divide_few(const tdi_division *division, int64_t rows);
 /* The division of the same cores in which a run with batches of `rows` had so many shards; false: none would have. */
-bool tdi_divide_again(const tdi_division *division, int parts, int64_t rows, tdi_division *again);
+bool tdi_divide_again(const tdi_division *division, int shards, int64_t rows, tdi_division *again);
 
 #endif

@@ -45,16 +45,16 @@ static td_status divide_by_shards(int shards, int replicas, int cores, tdi_divis
     int workers = least(shards, cores);
     while (shards % workers)
         workers--;
-    *d = (tdi_division){.replicas = replicas, .parts = shards, .groups = shards, .workers = workers, .lanes = 1};
+    *d = (tdi_division){.replicas = replicas, .shards = shards, .groups = shards, .workers = workers, .threads = 1};
     snprintf(d->why, sizeof d->why, "%d shards fix the sums, whatever the number of replicas", shards);
     return TD_OK;
 }
 
 static void divide_separately(int replicas, int groups, int cores, tdi_division *d)
 {
-    int parts = groups > 1 && replicas < cores ? cores / replicas * replicas : replicas;
+    int shards = groups > 1 && replicas < cores ? cores / replicas * replicas : replicas;
     *d = (tdi_division){
-        .replicas = replicas, .parts = parts, .groups = groups, .workers = least(parts, cores), .lanes = 1};
+        .replicas = replicas, .shards = shards, .groups = groups, .workers = least(shards, cores), .threads = 1};
     snprintf(d->why, sizeof d->why, "the %d replicas are computed separately%s", replicas,
              groups > 1 ? ": batch normalization takes its statistics per replica" : "");
 }
@@ -76,10 +76,10 @@ static void divide_as_one(int replicas, int groups, int cores, bool by_columns, 
                                          : "the replicas share their memory: computed as one, but for batch "
                                            "normalization's statistics, which are per replica; ";
     *d = (tdi_division){.replicas = replicas,
-                        .parts = workers,
+                        .shards = workers,
                         .groups = groups,
                         .workers = workers,
-                        .lanes = cores / workers,
+                        .threads = cores / workers,
                         .either = cores > 1 && tdi_division_nests(cores, groups)};
     snprintf(d->why, sizeof d->why, "%s%s", together,
              by_columns         ? "without convolutions the threads share the weights"
@@ -91,8 +91,8 @@ static td_status divide(const td_model *model, int count, int cores, tdi_divisio
 {
     bool by_columns = !has_convolutions(model);
     int groups = tdi_has_statistics_per_replica(model) ? count : 1;
-    if (model->compiled.shards > TDI_MAX_PARTS)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: at most %d are possible, not %d", TDI_MAX_PARTS,
+    if (model->compiled.shards > TDI_MAX_SHARDS)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: at most %d are possible, not %d", TDI_MAX_SHARDS,
                         model->compiled.shards);
     if (model->compiled.shards > 0)
         return divide_by_shards(model->compiled.shards, count, cores, division, error);
@@ -118,7 +118,7 @@ td_status tdi_divide(const td_model *model, tdi_device *const *devices, int coun
 {
     int cores = 0;
     for (int i = 0; i < count; i++)
-        cores += devices[i]->lanes;
-    cores = least(least(cores, tdi_cores_allowed()), TDI_MAX_PARTS);
+        cores += devices[i]->threads;
+    cores = least(least(cores, tdi_cores_allowed()), TDI_MAX_SHARDS);
     return tdi_strategy_of(model)->divide(model, count, cores, division, error);
 }

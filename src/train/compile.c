@@ -34,7 +34,7 @@ static const char *devices_of(const td_strategy *strategy)
 
 static td_status take_division(td_model *model, const td_strategy *strategy, tdi_error *error)
 {
-    tdi_device *devices[TDI_MAX_PARTS];
+    tdi_device *devices[TDI_MAX_SHARDS];
     tdi_division division;
     int count;
     if (!devices_of(strategy))
@@ -103,7 +103,7 @@ static td_status try_out(td_model *model, tdi_error *error)
         return TD_OK;
     tdi_program program;
     tdi_mode mode = model->state->optimizer.kind == TD_OPTIMIZER_NONE ? TDI_EVALUATE : TDI_TRAIN;
-    TDI_TRY(tdi_program_create(model, mode, &(tdi_target){.parts = 1, .groups = 1}, &program, error));
+    TDI_TRY(tdi_program_create(model, mode, &(tdi_target){.shards = 1, .groups = 1}, &program, error));
     tdi_program_release(&program);
     return TD_OK;
 }

@@ -33,8 +33,8 @@ static void set_share(const context *at, int thread, tdi_call *call)
     tdi_split split = (tdi_split)at->split;
     checked = *at;
     call->split = at->split;
-    call->lane = thread;
-    call->lanes = at->threads;
+    call->thread = thread;
+    call->threads = at->threads;
     call->state = NULL;
     tdi_range(split, tdi_split_extent(split, &call->out.shape), thread, at->threads, &call->begin, &call->end);
 }
@@ -586,7 +586,7 @@ static takers check_case(const op_case *c, wanted want)
     takers taken = {{0}, 0};
     op_run *run = op_run_create(c, (op_run_options){.rows = want.rows});
     evaluation_run_before(run->evaluation, run->node);
-    for (int part = 0; part < (run->node->once ? 1 : run->parts); part++) {
+    for (int part = 0; part < (run->node->update_phase ? 1 : run->shards); part++) {
         const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
         if (tdi_shape_elements(&call->out.shape) == 0)
             continue;

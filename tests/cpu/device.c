@@ -26,15 +26,15 @@ static void cores_are_dealt_out(void **state)
     (void)state;
     int cores = tdi_cores_allowed();
     for (int siblings = 1; siblings <= cores + 3; siblings++) {
-        int lanes = 0, previous = cores;
+        int threads = 0, previous = cores;
         for (int i = 0; i < siblings; i++) {
             tdi_device *device = open_one(i, siblings);
-            assert_true(device->lanes >= 1 && device->lanes <= previous);
-            lanes += device->lanes;
-            previous = device->lanes;
+            assert_true(device->threads >= 1 && device->threads <= previous);
+            threads += device->threads;
+            previous = device->threads;
             device->close(device);
         }
-        assert_int_equal(lanes, siblings > cores ? siblings : cores);
+        assert_int_equal(threads, siblings > cores ? siblings : cores);
     }
 }
 

@@ -6,7 +6,7 @@
 
 #define ATTRS(type, ...) (&(const type){__VA_ARGS__})
 #define BATCH            TDI_BATCH
-#define MANY(...)        .parts = 1, .rows = {__VA_ARGS__}
+#define MANY(...)        .shards = 1, .rows = {__VA_ARGS__}
 
 static tdi_node *large_max_pool_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
@@ -223,7 +223,7 @@ static const op_case large_cases[] = {
      .attrs = ATTRS(tdi_dropout_attrs, .rate = 0.5f, .stream = 9),
      .n_leaves = 1,
      .leaf = {{.shape = OP_DIMS(BATCH, 7, 11)}},
-     .parts = 3,
+     .shards = 3,
      .rows = {1, 4, 2}},
 
     REDUCE("columns, few", 700, OP_DIMS(BATCH, 6), TDI_SUM, 1),
@@ -341,7 +341,7 @@ static const op_case large_cases[] = {
      .build = large_reduce_scatter,
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 50)}, {.shape = OP_DIMS(BATCH, 70)}, {.shape = OP_DIMS(50, 70)}},
-     .parts = 4,
+     .shards = 4,
      .rows = {2, 1, 3, 2}},
     {.op = &tdi_op_leave_gradient,
      .name = "a product to be packed",

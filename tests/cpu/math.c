@@ -88,7 +88,7 @@ static void apply(tdi_cpu_isa isa, int kind, int64_t count, float *x, float *y)
                      .out = {.data = y, .shape = shape, .dtype = TD_FLOAT32},
                      .attrs = &attrs,
                      .end = count,
-                     .lanes = 1};
+                     .threads = 1};
     find(isa, &tdi_op_unary)->run(&call);
 }
 
@@ -104,7 +104,7 @@ static float slope(tdi_cpu_isa isa, int kind, float x)
                      .out = {.data = out, .shape = shape, .dtype = TD_FLOAT32},
                      .attrs = &attrs,
                      .end = 33,
-                     .lanes = 1};
+                     .threads = 1};
     for (int i = 0; i < 33; i++) {
         at[i] = x;
         with[i] = 1;

@@ -25,7 +25,7 @@ static int set_up(void **state)
     static fixture f;
     f = (fixture){td_context_create(NULL), tdi_graph_create()};
     f.graph->scope = "test";
-    f.graph->parts = 1;
+    f.graph->shards = 1;
     *state = &f;
     return f.context && f.graph ? 0 : -1;
 }
@@ -336,11 +336,11 @@ static void updates(void **state)
     tdi_fields_resolve(tdi_config_type_of(tdi_optimizer_types, adam.kind)->fields, &adam);
     tdi_node *node = update(f, &sgd, kernel, gradient);
     const tdi_optimizer_attrs *attrs = node->attrs;
-    assert_true(node->op == &tdi_op_sgd && node->once && node->effect && node->n_in == 3);
+    assert_true(node->op == &tdi_op_sgd && node->update_phase && node->effect && node->n_in == 3);
     assert_true(attrs->momentum == 0.5f && attrs->nesterov && attrs->clipvalue == 2);
     node = update(f, &adam, kernel, gradient);
     attrs = node->attrs;
-    assert_true(node->op == &tdi_op_adam && node->once && node->effect && node->n_in == 5);
+    assert_true(node->op == &tdi_op_adam && node->update_phase && node->effect && node->n_in == 5);
     assert_true(attrs->beta_1 == 0.9f && attrs->beta_2 == 0.999f && attrs->epsilon == 1e-7f && attrs->amsgrad);
     for (int i = 0; i < 3; i++)
         assert_true(node->in[2 + i]->home == TDI_HOME_SLOT && node->in[2 + i]->slot == i);
@@ -366,7 +366,7 @@ static void what_surrounds_an_update(void **state)
             average = f->graph->nodes.at[i];
     assert_non_null(average);
     assert_int_equal(((const tdi_moving_average_attrs *)average->attrs)->overwrite_frequency, 7);
-    assert_true(average->effect && average->once && average->in[1]->slot == 2);
+    assert_true(average->effect && average->update_phase && average->in[1]->slot == 2);
     node = average->in[0];
     assert_ptr_equal(node->op, &tdi_op_adam);
     node = node->in[1];

@@ -28,7 +28,7 @@ static fixture make(bool classes)
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
     graph->scope = "test";
-    graph->parts = 1;
+    graph->shards = 1;
     return (fixture){graph, tdi_input(graph, 0, &wide, TD_FLOAT32),
                      classes ? tdi_input(graph, 1, &narrow, TD_INT32) : tdi_input(graph, 1, &wide, TD_FLOAT32)};
 }
@@ -54,7 +54,7 @@ static void check(fixture *f, const tdi_node *node, const float *x, const void *
     assert_string_equal(f->graph->error.message, "");
     assert_non_null(node);
     evaluation_spec spec = {
-        .graph = f->graph, .parts = 1, .rows = (const int64_t[]){ROWS}, .inputs = (const void *const[]){x, y}};
+        .graph = f->graph, .shards = 1, .rows = (const int64_t[]){ROWS}, .inputs = (const void *const[]){x, y}};
     evaluation *evaluation = evaluation_create(&spec);
     evaluation_run(evaluation);
     check_values(evaluation_value(evaluation, node, 0), expected, count);

@@ -16,12 +16,12 @@ static double element(const tdi_call *call, int64_t i)
                                          : (double)((const float *)call->out.data)[i];
 }
 
-/* sum over parts and elements of the node times the loss's weights, in double precision. */
+/* sum over shards and elements of the node times the loss's weights, in double precision. */
 static double loss(op_run *run)
 {
     double sum = 0;
     evaluation_run(run->evaluation);
-    for (int p = 0; p < run->parts; p++) {
+    for (int p = 0; p < run->shards; p++) {
         const tdi_call *call = evaluation_call(run->evaluation, run->node, p);
         const float *weights = op_run_loss_weights(run, p);
         int64_t count = tdi_shape_elements(&call->out.shape);
@@ -48,14 +48,14 @@ static double numeric(op_run *run, float *x)
     return (4 * central(run, x, 0.01f) - central(run, x, 0.02f)) / 3;
 }
 
-/* Element i of a leaf's gradient: of a weight, the parts' sum. */
+/* Element i of a leaf's gradient: of a weight, the shards' sum. */
 static double analytic(const op_run *run, int leaf, int64_t i)
 {
     const tdi_node *node = run->gradient[leaf];
     double sum = 0;
     if (!node)
         return 0;
-    for (int p = 0; p < run->parts; p++) {
+    for (int p = 0; p < run->shards; p++) {
         const tdi_call *call = evaluation_call(run->evaluation, node, p);
         const float *value = call->out.data;
         int64_t count = tdi_shape_elements(&call->out.shape);

@@ -13,7 +13,7 @@
 
 enum { MOST = 4, ROOM = 1024 };
 
-/* A small graph and its numbers: one part. */
+/* A small graph and its numbers: one shard. */
 typedef struct bench {
     tdi_graph *graph;
     int64_t rows;
@@ -57,7 +57,7 @@ static void run(bench *b)
         fail_msg("%s", b->graph->error.message);
     float *slots[3] = {b->slots[0], b->slots[1], b->slots[2]};
     evaluation_spec spec = {.graph = b->graph,
-                            .parts = 1,
+                            .shards = 1,
                             .rows = &b->rows,
                             .control = b->control,
                             .inputs = b->inputs,

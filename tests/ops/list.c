@@ -84,7 +84,7 @@ static void run_case(const op_case *c, int64_t rows)
         fail_msg("case \"%s\" of %s: %s", c->name, c->op->name, error.message);
     assert_ptr_equal(run->node->op, c->op);
     evaluation_run(run->evaluation);
-    for (int p = 0; p < run->parts; p++)
+    for (int p = 0; p < run->shards; p++)
         if (!finite_value(evaluation_call(run->evaluation, run->node, p)))
             fail_msg("case \"%s\" of %s, %d rows: not finite", c->name, c->op->name, (int)rows);
     op_run_free(run);

@@ -102,8 +102,8 @@ static const op_case *case_named(const tdi_op *op, const char *name)
     return NULL;
 }
 
-/* The parts' gradients x' . dy add up to that of the whole batch. */
-static void reduction_equals_one_part(void **state)
+/* The shards' gradients x' . dy add up to that of the whole batch. */
+static void reduction_equals_one_shard(void **state)
 {
     (void)state;
     op_run *run = op_run_create(case_named(&tdi_op_reduce_scatter, "uneven parts"), (op_run_options){.rows = -1});
@@ -124,6 +124,6 @@ static void reduction_equals_one_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_make_the_whole), cmocka_unit_test(trees_are_balanced),
-                                       cmocka_unit_test(reduction_equals_one_part)};
+                                       cmocka_unit_test(reduction_equals_one_shard)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static void shares_depend_on_what_they_read(void **state)
         op_run *run = op_run_create(op_case_at(i), (op_run_options){.rows = -1});
         evaluation_run(run->evaluation);
         const td_shape *shape = &evaluation_call(run->evaluation, run->node, 0)->out.shape;
-        for (int split = TDI_ROWS; split <= TDI_FLAT && run->node->op->reads && !run->node->once; split++) {
+        for (int split = TDI_ROWS; split <= TDI_FLAT && run->node->op->reads && !run->node->update_phase; split++) {
             int64_t extent = tdi_split_extent((tdi_split)split, shape), half = (extent + 1) / 2;
             check_share(run, &(share){(tdi_split)split, 0, half});
             check_share(run, &(share){(tdi_split)split, half, extent});

@@ -20,7 +20,7 @@ static void check(tdi_graph *graph, int64_t rows, const void *const *inputs, con
     if (!node)
         fail_msg("%s", graph->error.message);
     evaluation *e = evaluation_create(
-        &(evaluation_spec){.graph = graph, .parts = 1, .rows = &rows, .inputs = inputs, .metrics = 2});
+        &(evaluation_spec){.graph = graph, .shards = 1, .rows = &rows, .inputs = inputs, .metrics = 2});
     evaluation_run(e);
     const tdi_call *call = evaluation_call(e, node, 0);
     assert_int_equal((size_t)tdi_shape_elements(&call->out.shape) * td_dtype_size(call->out.dtype), bytes);
@@ -125,7 +125,7 @@ static void outside_numbers_give_nan(void **state)
     tdi_node *loss = tdi_sparse_softmax_cross_entropy(g, logits, index, (tdi_ignore_attrs){0});
     int64_t three = 3;
     evaluation *e = evaluation_create(
-        &(evaluation_spec){.graph = g, .parts = 1, .rows = &three, .inputs = INPUTS(six, rows, scores)});
+        &(evaluation_spec){.graph = g, .shards = 1, .rows = &three, .inputs = INPUTS(six, rows, scores)});
     evaluation_run(e);
     const float *values = evaluation_value(e, gathered, 0), *losses = evaluation_value(e, loss, 0);
     assert_true(values[0] == 4 && values[1] == 5 && values[2] == 6);

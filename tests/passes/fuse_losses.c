@@ -61,7 +61,7 @@ static evaluation *evaluate(const net *n)
 {
     const void *inputs[] = {n->x, n->classes, n->targets, n->weights};
     int64_t rows = ROWS;
-    evaluation_spec spec = {.graph = n->graph, .parts = 1, .rows = &rows, .inputs = inputs, .metrics = 1};
+    evaluation_spec spec = {.graph = n->graph, .shards = 1, .rows = &rows, .inputs = inputs, .metrics = 1};
     evaluation *e = evaluation_create(&spec);
     evaluation_run(e);
     return e;

@@ -1,5 +1,5 @@
-/* Which updates make their gradients themselves: of one part from the product's factors, of several from what the parts
- * leave. */
+/* Which updates make their gradients themselves: of one shard from the product's factors, of several from what the
+ * shards leave. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,11 +16,11 @@ typedef struct net {
     tdi_node *x, *dy, *product, *update, *average;
 } net;
 
-static void net_init(net *n, int parts, bool regularized, bool averaged)
+static void net_init(net *n, int shards, bool regularized, bool averaged)
 {
     *n = (net){.graph = tdi_graph_create()};
     assert_non_null(n->graph);
-    n->graph->parts = parts;
+    n->graph->shards = shards;
     n->kernel = (tdi_variable){.layer = "dense",
                                .name = "kernel",
                                .shape = {2, {FEATURES, UNITS}},
@@ -31,7 +31,7 @@ static void net_init(net *n, int parts, bool regularized, bool averaged)
     tdi_node *weight = tdi_parameter(n->graph, &n->kernel);
     n->product = tdi_matmul(n->graph, n->x, n->dy, true, false);
     n->product = tdi_place_output(n->graph, n->product, TDI_HOME_GRADIENT, &n->kernel, 0);
-    tdi_node *gradient = parts > 1 ? tdi_reduce_scatter(n->graph, n->product, &n->kernel) : n->product;
+    tdi_node *gradient = shards > 1 ? tdi_reduce_scatter(n->graph, n->product, &n->kernel) : n->product;
     if (regularized)
         gradient = tdi_regularize(n->graph, gradient, weight, 0, 0.5f);
     n->update = tdi_sgd(n->graph, weight, gradient, 0, NULL, &(tdi_optimizer_attrs){0});
@@ -42,7 +42,7 @@ static void net_init(net *n, int parts, bool regularized, bool averaged)
     assert_int_equal(tdi_graph_verify(n->graph, &n->graph->error), TD_OK);
 }
 
-static void one_part_multiplies(void **state)
+static void one_shard_multiplies(void **state)
 {
     (void)state;
     net n;
@@ -63,7 +63,7 @@ static void several_leave_their_share(void **state)
     assert_ptr_equal(n.product->op, &tdi_op_leave_gradient);
     const tdi_joint_update_attrs *attrs = n.update->attrs;
     assert_ptr_equal(attrs->of.update, &tdi_op_sgd);
-    assert_int_equal(attrs->parts, 4);
+    assert_int_equal(attrs->shards, 4);
     assert_int_equal(attrs->positions, POSITIONS);
     tdi_graph_free(n.graph);
 }
@@ -84,7 +84,7 @@ static void what_others_want_stays_as_it_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_part_multiplies),
+        cmocka_unit_test(one_shard_multiplies),
         cmocka_unit_test(several_leave_their_share),
         cmocka_unit_test(what_others_want_stays_as_it_is),
     };

@@ -58,18 +58,18 @@ static void bytes_in_common_that_one_writes(void **state)
     assert_false(tdi_accesses_conflict(&read, &write));
 }
 
-/* How often `lanes` threads meet in a function of tanh(x): a normalization by the whole batch, or element by element.
+/* How often `threads` threads meet in a function of tanh(x): a normalization by the whole batch, or element by element.
  */
-static int meetings(bool whole, int lanes)
+static int meetings(bool whole, int threads)
 {
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
-    graph->parts = 1;
+    graph->shards = 1;
     tdi_node *y = tdi_unary(graph, tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, WIDTH}}, TD_FLOAT32), TD_TANH);
     y = whole ? tdi_batch_norm(graph, y, tdi_batch_norm_stats(graph, y, 1), NULL, NULL, 1e-3f)
               : tdi_affine(graph, y, 2.0f, 1.0f);
     lone_plan_output(graph, y);
-    lone_plan p = lone_plan_create(graph, ROWS, lanes);
+    lone_plan p = lone_plan_create(graph, ROWS, threads);
     tdi_plan_op op;
     int count = 0;
     for (int s = 0; s < tdi_plan_steps(p.plan); s++)

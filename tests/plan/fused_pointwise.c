@@ -51,9 +51,9 @@ static tdi_node *narrowed(tdi_graph *graph)
     return tdi_binary(graph, TDI_ADD, y, more);
 }
 
-static void make(tdi_graph *graph, int lanes, made *result)
+static void make(tdi_graph *graph, int threads, made *result)
 {
-    lone_plan p = lone_plan_create(graph, ROWS, lanes);
+    lone_plan p = lone_plan_create(graph, ROWS, threads);
     result->explained = lone_plan_explain(&p);
     lone_plan_run(&p, (const float *[]){data[0], data[1]}, 2, result->values, ELEMENTS);
     lone_plan_free(&p);
@@ -68,7 +68,7 @@ static tdi_graph *graph_of(tdi_node *(*build)(tdi_graph *graph), const tdi_node 
 {
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
-    graph->parts = 1;
+    graph->shards = 1;
     *node = lone_plan_output(graph, build(graph));
     return graph;
 }
@@ -95,7 +95,7 @@ static void test_plain(void **state)
     const void *inputs[] = {data[0], data[1]};
     int64_t rows = ROWS;
     evaluation *e = evaluation_create(&(evaluation_spec){
-        .graph = graph, .parts = 1, .rows = &rows, .control = {.step = 5, .seed = 11}, .inputs = inputs});
+        .graph = graph, .shards = 1, .rows = &rows, .control = {.step = 5, .seed = 11}, .inputs = inputs});
     evaluation_run(e);
     check(graph, 5, evaluation_value(e, node, 0), 1e-5);
     evaluation_free(e);

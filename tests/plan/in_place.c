@@ -20,7 +20,7 @@ static tdi_graph *graph_of(bool again)
 {
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
-    graph->parts = 1;
+    graph->shards = 1;
     td_shape large = {4, {TDI_BATCH, SIDE, SIDE, CHANNELS}}, small = {4, {TDI_BATCH, POOLED, POOLED, CHANNELS}};
     tdi_pool2d_attrs attrs = {.pool_h = 2, .pool_w = 2, .stride_h = 2, .stride_w = 2, .shape = large};
     attrs.padding = TD_VALID;

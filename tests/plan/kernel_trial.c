@@ -57,7 +57,7 @@ static tdi_graph *convolution(tdi_variable *filter)
 {
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
-    graph->parts = 1;
+    graph->shards = 1;
     tdi_conv2d_attrs attrs = {
         .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1, .padding = TD_SAME};
     tdi_node *x = tdi_input(graph, 0, &(td_shape){4, {TDI_BATCH, 8, 8, CHANNELS}}, TD_FLOAT32);
@@ -91,7 +91,7 @@ static void any_buffer_may_be_missing(void **state)
                               .device = device,
                               .rows = 2,
                               .replicas = 1,
-                              .lanes = 1,
+                              .threads = 1,
                               .most_packed = 1 << 30,
                               .chooser = &chooser};
         tdi_plan *plan = NULL;

@@ -1,4 +1,4 @@
-/* one_lane.c - where one of several lanes makes everything, it does so as if it were alone: the same kernels, layouts
+/* one_lane.c - where one of several threads makes everything, it does so as if it were alone: the same kernels, layouts
  * and memory, nothing kept apart for the others. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static tdi_graph *graph_of(void)
 {
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
-    graph->parts = 1;
+    graph->shards = 1;
     td_shape shape = {4, {TDI_BATCH, SIDE, SIDE, CHANNELS}};
     tdi_node *y = tdi_unary(graph, convolution(graph, tdi_input(graph, 0, &shape, TD_FLOAT32), 1), TD_TANH);
     y = convolution(graph, y, 2);
@@ -36,9 +36,9 @@ static tdi_graph *graph_of(void)
     return graph;
 }
 
-static char *plan_of(tdi_graph *graph, int lanes, float *made)
+static char *plan_of(tdi_graph *graph, int threads, float *made)
 {
-    lone_plan p = lone_plan_create_shared(graph, ROWS, lanes, 1);
+    lone_plan p = lone_plan_create_shared(graph, ROWS, threads, 1);
     char *text = lone_plan_explain(&p);
     lone_plan_run(&p, (const float *[]){x, filters[0], filters[1]}, 3, made, SEEN);
     lone_plan_free(&p);
@@ -49,7 +49,7 @@ static void one_of_many_is_as_one_alone(void **state)
 {
     (void)state;
     tdi_graph *graph = graph_of();
-    char *alone = plan_of(graph, 1, values[0]), *of_many = plan_of(graph, LONE_PLAN_LANES, values[1]);
+    char *alone = plan_of(graph, 1, values[0]), *of_many = plan_of(graph, LONE_PLAN_THREADS, values[1]);
     assert_string_equal(of_many, alone);
     assert_memory_equal(values[1], values[0], sizeof values[0]);
     free(alone);

@@ -1,4 +1,4 @@
-/* How lanes cut what they share, and how many of them share it. */
+/* How threads cut what they share, and how many of them share it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,17 +9,17 @@
 #include "passes/passes.h"
 #include "plan/threads/place.h"
 
-/* A lane reads as depth, without a meeting, what it made as columns, and updates as rows what it read as depth. */
+/* A thread reads as depth, without a meeting, what it made as columns, and updates as rows what it read as depth. */
 static void rows_columns_and_depth_are_cut_alike(void **state)
 {
     (void)state;
-    for (int lanes = 2; lanes <= 9; lanes++)
+    for (int threads = 2; threads <= 9; threads++)
         for (int64_t extent = 0; extent <= 1200; extent++)
-            for (int lane = 0; lane < lanes; lane++) {
+            for (int thread = 0; thread < threads; thread++) {
                 int64_t begin[3], end[3];
                 const tdi_split splits[3] = {TDI_ROWS, TDI_COLUMNS, TDI_DEPTH};
                 for (int i = 0; i < 3; i++)
-                    tdi_range(splits[i], extent, lane, lanes, &begin[i], &end[i]);
+                    tdi_range(splits[i], extent, thread, threads, &begin[i], &end[i]);
                 assert_true(begin[1] == begin[0] && begin[2] == begin[0]);
                 assert_true(end[1] == end[0] && end[2] == end[0]);
             }
@@ -28,11 +28,11 @@ static void rows_columns_and_depth_are_cut_alike(void **state)
 static void shares_are_all_of_it_in_order(void **state)
 {
     (void)state;
-    for (int lanes = 1; lanes <= 9; lanes++)
+    for (int threads = 1; threads <= 9; threads++)
         for (int64_t extent = 0; extent <= 1200; extent++) {
             int64_t at = 0, begin, end;
-            for (int lane = 0; lane < lanes; lane++, at = end) {
-                tdi_range(TDI_COLUMNS, extent, lane, lanes, &begin, &end);
+            for (int thread = 0; thread < threads; thread++, at = end) {
+                tdi_range(TDI_COLUMNS, extent, thread, threads, &begin, &end);
                 assert_true(begin == at && end >= begin);
             }
             assert_true(at == extent);
@@ -41,7 +41,7 @@ static void shares_are_all_of_it_in_order(void **state)
 
 /* ---- how many ---- */
 
-/* Earlier values are made by one lane, but for the one that is said to be. */
+/* Earlier values are made by one thread, but for the one that is said to be. */
 static const tdi_node *shared;
 static tdi_placement how;
 
@@ -51,7 +51,7 @@ static tdi_placement placement_of(const void *context, const tdi_node *node)
     return node == shared ? how : (tdi_placement){TDI_WHOLE, 1, 0};
 }
 
-static tdi_placement place(const tdi_node *node, int lanes)
+static tdi_placement place(const tdi_node *node, int threads)
 {
     enum { BATCH_SIZE = 32 };
     tdi_value in[3] = {0};
@@ -62,7 +62,7 @@ static tdi_placement place(const tdi_node *node, int lanes)
                      .n_in = node->n_in,
                      .out = {.shape = tdi_shape_at(&node->shape, BATCH_SIZE), .dtype = TD_FLOAT32},
                      .attrs = node->attrs};
-    return tdi_place(node, &(tdi_placing){&call, TDI_CAN_ROWS | TDI_CAN_COLUMNS, lanes, placement_of, NULL});
+    return tdi_place(node, &(tdi_placing){&call, TDI_CAN_ROWS | TDI_CAN_COLUMNS, threads, placement_of, NULL});
 }
 
 static tdi_node *input(tdi_graph *graph, int64_t columns)
@@ -76,63 +76,63 @@ static tdi_node *product(tdi_graph *graph, int64_t depth, int64_t columns)
                       false, false);
 }
 
-static tdi_placement place_product(int64_t depth, int64_t columns, int lanes)
+static tdi_placement place_product(int64_t depth, int64_t columns, int threads)
 {
     tdi_graph *graph = tdi_graph_create();
-    tdi_placement placement = place(product(graph, depth, columns), lanes);
+    tdi_placement placement = place(product(graph, depth, columns), threads);
     tdi_graph_free(graph);
     return placement;
 }
 
 /* Of 32 rows. */
-static void a_product_gets_the_lanes_it_deserves(void **state)
+static void a_product_gets_the_threads_it_deserves(void **state)
 {
     (void)state;
     const int all[] = {3, 4, 8, 16};
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(place_product(8, 8, all[i]).lanes, 1);
-        assert_int_equal(place_product(2048, 2048, all[i]).lanes, all[i]);
+        assert_int_equal(place_product(8, 8, all[i]).threads, 1);
+        assert_int_equal(place_product(2048, 2048, all[i]).threads, all[i]);
     }
     tdi_placement few = place_product(256, 10, 16), wide = place_product(784, 256, 16);
-    assert_true(few.split == TDI_ROWS && few.lanes > 1 && few.lanes < 8);
-    assert_true(wide.split == TDI_COLUMNS && wide.lanes == 8); /* a lane's columns are 32 at least */
+    assert_true(few.split == TDI_ROWS && few.threads > 1 && few.threads < 8);
+    assert_true(wide.split == TDI_COLUMNS && wide.threads == 8); /* a thread's columns are 32 at least */
 }
 
-static void two_lanes_share_what_can_be_shared(void **state)
+static void two_threads_share_what_can_be_shared(void **state)
 {
     (void)state;
     for (int64_t depth = 1; depth <= 1024; depth *= 4)
         for (int64_t columns = 1; columns <= 1024; columns *= 4) {
             tdi_placement placement = place_product(depth, columns, 2);
-            assert_int_equal(placement.lanes, 2);
+            assert_int_equal(placement.threads, 2);
             assert_int_equal(placement.split, columns >= 64 ? TDI_COLUMNS : TDI_ROWS);
         }
 }
 
-/* More lanes are there, and more work: never are fewer taken. */
-static void more_work_gets_no_fewer_lanes(void **state)
+/* More threads are there, and more work: never are fewer taken. */
+static void more_work_gets_no_fewer_threads(void **state)
 {
     (void)state;
     int before = 1;
     for (int64_t depth = 1; depth <= 4096; depth *= 2) {
         tdi_placement placement = place_product(depth, 1024, 16);
-        assert_true(placement.lanes >= before);
-        before = placement.lanes;
+        assert_true(placement.threads >= before);
+        before = placement.threads;
     }
     assert_int_equal(before, 16);
 }
 
-/* What a lane has made it goes on with, however few lanes that are. */
+/* What a thread has made it goes on with, however few threads that are. */
 static void an_element_wise_op_follows(void **state)
 {
     (void)state;
     tdi_graph *graph = tdi_graph_create();
     tdi_node *x = input(graph, 512), *y = tdi_unary(graph, x, TD_TANH);
     shared = x;
-    for (int lanes = 2; lanes <= 16; lanes++) {
-        how = (tdi_placement){lanes % 2 ? TDI_ROWS : TDI_COLUMNS, lanes, 0};
+    for (int threads = 2; threads <= 16; threads++) {
+        how = (tdi_placement){threads % 2 ? TDI_ROWS : TDI_COLUMNS, threads, 0};
         tdi_placement placement = place(y, 16);
-        assert_true(placement.split == how.split && placement.lanes == lanes);
+        assert_true(placement.split == how.split && placement.threads == threads);
     }
     shared = NULL;
     tdi_graph_free(graph);
@@ -187,9 +187,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_columns_and_depth_are_cut_alike),
         cmocka_unit_test(shares_are_all_of_it_in_order),
-        cmocka_unit_test(a_product_gets_the_lanes_it_deserves),
-        cmocka_unit_test(two_lanes_share_what_can_be_shared),
-        cmocka_unit_test(more_work_gets_no_fewer_lanes),
+        cmocka_unit_test(a_product_gets_the_threads_it_deserves),
+        cmocka_unit_test(two_threads_share_what_can_be_shared),
+        cmocka_unit_test(more_work_gets_no_fewer_threads),
         cmocka_unit_test(an_element_wise_op_follows),
         cmocka_unit_test(a_table_larger_than_its_rows_is_shared_by_rows),
         cmocka_unit_test(a_large_update_does_not_follow_in_short_stretches),

@@ -1,5 +1,5 @@
 /* random.c - graphs made at random of convolutions, normalizations, sums and activations, whose values are read once or
- * several times, now or later: plans of one and more lanes make what the references make. */
+ * several times, now or later: plans of one and more threads make what the references make. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,10 +124,10 @@ static const tdi_node *build(maker *m)
 }
 
 /* Returns how often the threads meet. */
-static int check_lanes(const maker *m, int lanes, const float *expected, size_t count)
+static int check_threads(const maker *m, int threads, const float *expected, size_t count)
 {
     static float values[ROWS * H * W * WIDEST];
-    lone_plan p = lone_plan_create(m->graph, ROWS, lanes);
+    lone_plan p = lone_plan_create(m->graph, ROWS, threads);
     char *text = lone_plan_explain(&p);
     tdi_plan_op op;
     int meetings = 0;
@@ -139,7 +139,7 @@ static int check_lanes(const maker *m, int lanes, const float *expected, size_t 
         most = fmaxf(most, fabsf(expected[i]));
     for (size_t i = 0; i < count; i++)
         if (!(fabsf(values[i] - expected[i]) <= 1e-4f * most))
-            fail_msg("%d lanes, element %zu: %.8g, not %.8g\n%s", lanes, i, (double)values[i], (double)expected[i],
+            fail_msg("%d lanes, element %zu: %.8g, not %.8g\n%s", threads, i, (double)values[i], (double)expected[i],
                      text);
     lone_plan_free(&p);
     free(text);
@@ -148,20 +148,20 @@ static int check_lanes(const maker *m, int lanes, const float *expected, size_t 
 
 static int check_graph(int number)
 {
-    static const int lanes[] = {1, 2, 3, ROWS + 1};
+    static const int threads[] = {1, 2, 3, ROWS + 1};
     maker m = {.graph = tdi_graph_create(), .random = (uint64_t)number};
     int64_t rows = ROWS;
     int meetings = 0;
     assert_non_null(m.graph);
-    m.graph->parts = 1;
+    m.graph->shards = 1;
     const tdi_node *node = build(&m);
     assert_int_equal(tdi_fold(m.graph, NULL), TD_OK);
     evaluation *e = evaluation_create(
-        &(evaluation_spec){.graph = m.graph, .parts = 1, .rows = &rows, .inputs = (const void *const *)m.inputs});
+        &(evaluation_spec){.graph = m.graph, .shards = 1, .rows = &rows, .inputs = (const void *const *)m.inputs});
     evaluation_run(e);
     size_t count = (size_t)(ROWS * H * W * channels_of(node));
-    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++)
-        meetings += check_lanes(&m, lanes[i], evaluation_value(e, node, 0), count);
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+        meetings += check_threads(&m, threads[i], evaluation_value(e, node, 0), count);
     evaluation_free(e);
     tdi_graph_free(m.graph);
     for (int i = 0; i < m.n_inputs; i++)

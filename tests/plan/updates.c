@@ -1,4 +1,4 @@
-/* updates.c - what a gradient goes through from its sum over the parts to the update of its weight is fused,
+/* updates.c - what a gradient goes through from its sum over the shards to the update of its weight is fused,
  * and gives what the references give one after the other. */
 #include <math.h>
 #include <setjmp.h>
@@ -14,13 +14,13 @@
 #include "support/devices.h"
 #include "support/evaluate.h"
 
-enum { PARTS = 2, ROWS = 3, WIDTH = 40009, SLOTS = 3, LANES = 2 };
+enum { SHARDS = 2, ROWS = 3, WIDTH = 40009, SLOTS = 3, THREADS = 2 };
 
-static float x[PARTS * ROWS * WIDTH];
+static float x[SHARDS * ROWS * WIDTH];
 
-/* A weight, its slots, and the parts' gradients. */
+/* A weight, its slots, and the shards' gradients. */
 typedef struct memory {
-    float weight[WIDTH], slots[SLOTS][WIDTH], gradients[PARTS][WIDTH];
+    float weight[WIDTH], slots[SLOTS][WIDTH], gradients[SHARDS][WIDTH];
 } memory;
 
 static void memory_init(memory *m)
@@ -37,7 +37,7 @@ static tdi_graph *make_graph(tdi_variable *variable)
 {
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
-    graph->parts = PARTS;
+    graph->shards = SHARDS;
     *variable = (tdi_variable){
         .layer = "net", .name = "weight", .shape = {1, {WIDTH}}, .trainable = true, .l2 = 0.25f, .elements = WIDTH};
     tdi_node *weight = tdi_parameter(graph, variable), *slots[SLOTS];
@@ -63,15 +63,15 @@ static int chained(const tdi_plan *plan)
     return count;
 }
 
-static const tdi_control control = {.learning_rate = 0.01f, .rows = PARTS * ROWS, .iteration = 2};
+static const tdi_control control = {.learning_rate = 0.01f, .rows = SHARDS * ROWS, .iteration = 2};
 
 static void run_references(const tdi_graph *graph, memory *m)
 {
     const void *inputs[] = {x};
-    int64_t rows[PARTS] = {ROWS, ROWS};
+    int64_t rows[SHARDS] = {ROWS, ROWS};
     float *slots[] = {m->slots[0], m->slots[1], m->slots[2]};
     evaluation *e = evaluation_create(&(evaluation_spec){.graph = graph,
-                                                         .parts = PARTS,
+                                                         .shards = SHARDS,
                                                          .rows = rows,
                                                          .control = control,
                                                          .inputs = inputs,
@@ -82,23 +82,23 @@ static void run_references(const tdi_graph *graph, memory *m)
     evaluation_free(e);
 }
 
-typedef struct part_plan {
+typedef struct shard_plan {
     tdi_plan *plan;
-    tdi_part part[LANES];
-    tdi_control control[LANES];
-    char *scratch[LANES], *activations;
-} part_plan;
+    tdi_shard shard[THREADS];
+    tdi_control control[THREADS];
+    char *scratch[THREADS], *activations;
+} shard_plan;
 
-static void bind(part_plan *p, tdi_device *device, int index, int lanes, memory *m, float *const *gradients,
+static void bind(shard_plan *p, tdi_device *device, int index, int threads, memory *m, float *const *gradients,
                  char *exchange)
 {
     float *slots[] = {m->slots[0], m->slots[1], m->slots[2]};
-    for (int lane = 0; lane < lanes; lane++) {
-        p->control[lane] = control;
-        p->part[lane] = (tdi_part){
-            .index = index, .parts = PARTS, .group_count = PARTS, .first_row = index * ROWS, .gradients = gradients};
-        p->scratch[lane] = device->allocate(device, tdi_plan_scratch_bytes(p->plan) + 1);
-        assert_non_null(p->scratch[lane]);
+    for (int thread = 0; thread < threads; thread++) {
+        p->control[thread] = control;
+        p->shard[thread] = (tdi_shard){
+            .index = index, .shards = SHARDS, .group_count = SHARDS, .first_row = index * ROWS, .gradients = gradients};
+        p->scratch[thread] = device->allocate(device, tdi_plan_scratch_bytes(p->plan) + 1);
+        assert_non_null(p->scratch[thread]);
     }
     p->activations = device->allocate(device, tdi_plan_activation_bytes(p->plan) + 1);
     assert_non_null(p->activations);
@@ -110,48 +110,48 @@ static void bind(part_plan *p, tdi_device *device, int index, int lanes, memory 
                                            .reduced = m->gradients[0],
                                            .exchange = exchange,
                                            .control = p->control,
-                                           .part = p->part});
-    for (int lane = 0; lane < lanes; lane++)
-        tdi_plan_set_input(p->plan, lane, 0, x + index * ROWS * WIDTH);
+                                           .shard = p->shard});
+    for (int thread = 0; thread < threads; thread++)
+        tdi_plan_set_input(p->plan, thread, 0, x + index * ROWS * WIDTH);
 }
 
-/* One replica computes both parts. */
-static void run_plans(tdi_graph *graph, int lanes, memory *m)
+/* One replica computes both shards. */
+static void run_plans(tdi_graph *graph, int threads, memory *m)
 {
     tdi_error error = {0};
     tdi_device *device = test_device_open();
     tdi_schedule schedule = {0};
     tdi_communicator *communicator;
-    part_plan parts[PARTS] = {{0}};
-    tdi_plan *plans[PARTS];
-    float *gradients[PARTS] = {m->gradients[0], m->gradients[1]};
+    shard_plan shards[SHARDS] = {{0}};
+    tdi_plan *plans[SHARDS];
+    float *gradients[SHARDS] = {m->gradients[0], m->gradients[1]};
     char exchange[64];
     tdi_collectives collectives = {0};
-    tdi_group_spec group = {.workers = 1, .threads = lanes, .collectives = &collectives};
+    tdi_group_spec group = {.workers = 1, .threads = threads, .collectives = &collectives};
     assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < SHARDS; i++) {
         tdi_plan_spec spec = {.graph = graph,
                               .schedule = &schedule,
                               .device = device,
                               .rows = ROWS,
-                              .part = i,
+                              .shard = i,
                               .replicas = 1,
-                              .lanes = lanes};
-        assert_int_equal(tdi_plan_create(&spec, &parts[i].plan, &error), TD_OK);
-        assert_int_equal(chained(parts[i].plan), 3);
-        bind(&parts[i], device, i, lanes, m, gradients, exchange);
-        for (int lane = 0; lane < lanes; lane++)
-            tdi_control_reckon(&parts[i].control[lane], graph);
-        plans[i] = parts[i].plan;
+                              .threads = threads};
+        assert_int_equal(tdi_plan_create(&spec, &shards[i].plan, &error), TD_OK);
+        assert_int_equal(chained(shards[i].plan), 3);
+        bind(&shards[i], device, i, threads, m, gradients, exchange);
+        for (int thread = 0; thread < threads; thread++)
+            tdi_control_reckon(&shards[i].control[thread], graph);
+        plans[i] = shards[i].plan;
     }
     assert_int_equal(tdi_local_group_create(&group, &communicator, &error), TD_OK);
-    assert_int_equal(tdi_plans_run_in_turn(plans, PARTS, 1, 1, &communicator), TD_OK);
+    assert_int_equal(tdi_plans_run_in_turn(plans, SHARDS, 1, 1, &communicator), TD_OK);
     communicator->release(communicator);
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < SHARDS; i++) {
         tdi_plan_free(plans[i]);
-        device->release(device, parts[i].activations);
-        for (int lane = 0; lane < lanes; lane++)
-            device->release(device, parts[i].scratch[lane]);
+        device->release(device, shards[i].activations);
+        for (int thread = 0; thread < threads; thread++)
+            device->release(device, shards[i].scratch[thread]);
     }
     tdi_vec_free(&schedule);
     tdi_vec_free(&collectives);
@@ -176,7 +176,7 @@ static void an_update_is_fused(void **state)
     memory_init(&two);
     run_references(graph, &expected);
     run_plans(graph, 1, &one);
-    run_plans(graph, LANES, &two);
+    run_plans(graph, THREADS, &two);
     compare(one.weight, expected.weight);
     for (int i = 0; i < SLOTS; i++)
         compare(one.slots[i], expected.slots[i]);
@@ -187,7 +187,7 @@ static void an_update_is_fused(void **state)
 
 int main(void)
 {
-    for (int i = 0; i < PARTS * ROWS * WIDTH; i++)
+    for (int i = 0; i < SHARDS * ROWS * WIDTH; i++)
         x[i] = (float)sin(0.37 * i);
     const struct CMUnitTest tests[] = {cmocka_unit_test(an_update_is_fused)};
     return cmocka_run_group_tests(tests, NULL, NULL);

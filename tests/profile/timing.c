@@ -221,23 +221,23 @@ static int lines_between(const char *all, const char *from, const char *to)
 static void the_table_shows_ten(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"batch 24, training step in float32, by ",
-                                        "us a step",
-                                        "x floor",
-                                        "the other ",
-                                        "bringing",
-                                        "between them",
-                                        "\na step",
-                                        "100.0%",
-                                        "GFLOP/s",
-                                        "synthetic rows"};
+    static const char *const shards[] = {"batch 24, training step in float32, by ",
+                                         "us a step",
+                                         "x floor",
+                                         "the other ",
+                                         "bringing",
+                                         "between them",
+                                         "\na step",
+                                         "100.0%",
+                                         "GFLOP/s",
+                                         "synthetic rows"};
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, SMALL_MIXED, td_adam(), td_mirrored("cpu:0"));
     td_explain_args args = {.model = model, .batch_size = ROWS, .time = TD_YES};
     const char *table = explained(&args, TD_OK);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!strstr(table, parts[i]))
-            fail_msg("\"%s\" is not in\n%s", parts[i], table);
+    for (size_t i = 0; i < sizeof shards / sizeof *shards; i++)
+        if (!strstr(table, shards[i]))
+            fail_msg("\"%s\" is not in\n%s", shards[i], table);
     assert_int_equal(lines_between(table, "x floor", "the other "), 11);
     td_context_free(context);
 }

@@ -110,7 +110,7 @@ static td_status connect_breaking(const tdi_strategy *strategy, const tdi_group_
                                   tdi_error *error)
 {
     breaker *b = (breaker *)strategy;
-    tdi_communicator *local[TDI_MAX_PARTS];
+    tdi_communicator *local[TDI_MAX_SHARDS];
     tdi_latch *latches = calloc(MOST_COLLECTIVES, sizeof *latches);
     assert_non_null(latches);
     assert_in_range(group->collectives->count, 0, MOST_COLLECTIVES);
@@ -148,11 +148,11 @@ static void arm(breaker *b, int collective, uint32_t at_step)
              collective);
 }
 
-static breaker make_breaker(int parts, int workers, int lanes, int groups)
+static breaker make_breaker(int shards, int workers, int threads, int groups)
 {
     return (breaker){
         .base = {.can_break = true, .divide = divide, .connect = connect_breaking},
-        .division = {.replicas = groups, .parts = parts, .groups = groups, .workers = workers, .lanes = lanes},
+        .division = {.replicas = groups, .shards = shards, .groups = groups, .workers = workers, .threads = threads},
         .broken = -1,
         .why = {.status = TD_IO}};
 }
@@ -182,7 +182,7 @@ static const net nets[] = {
 enum { NETS = sizeof nets / sizeof *nets };
 
 typedef struct way {
-    int parts, workers, lanes;
+    int shards, workers, threads;
 } way;
 
 static const way ways[] = {{2, 1, 3}, {2, 2, 1}, {2, 2, 2}, {6, 3, 1}, {3, 3, 2}, {4, 4, 2}};
@@ -247,7 +247,7 @@ static snapshot take_snapshot(const td_model *model)
 static void expect_nothing_counted(const td_model *model)
 {
     double sums[64] = {0};
-    int count = tdi_runtime_sums(tdi_runtime_own(model), TDI_TRAIN) * tdi_runtime_parts(tdi_runtime_own(model)) * 2;
+    int count = tdi_runtime_sums(tdi_runtime_own(model), TDI_TRAIN) * tdi_runtime_shards(tdi_runtime_own(model)) * 2;
     assert_in_range(count, 1, 64);
     tdi_runtime_get_sums(tdi_runtime_own(model), TDI_TRAIN, sums);
     for (int i = 0; i < count; i++)
@@ -272,7 +272,7 @@ static td_status train_step(td_model *model, int step)
 static void train_reference(const net *net, const way *w, snapshot expected[STEPS + 1])
 {
     td_context *context = td_context_create(NULL);
-    breaker whole = make_breaker(w->parts, w->workers, w->lanes, 1);
+    breaker whole = make_breaker(w->shards, w->workers, w->threads, 1);
     whole.base.can_break = false;
     td_model *model = make_model(context, net, &whole);
     for (int step = 0; step <= STEPS; step++) {
@@ -315,13 +315,13 @@ static void check_each_collective(const net *net, const way *w)
     snapshot expected[STEPS + 1];
     train_reference(net, w, expected);
     td_context *context = td_context_create(NULL);
-    breaker b = make_breaker(w->parts, w->workers, w->lanes, 1);
+    breaker b = make_breaker(w->shards, w->workers, w->threads, 1);
     td_model *model = make_model(context, net, &b);
     for (int step = 0, collectives = 1; step < STEPS; step++) {
         for (int id = 0; id < collectives; id++) {
             arm(&b, id, 0);
             expect_failed(model, train_step(model, step), &b);
-            expect_left_together(&b, w->workers * w->lanes);
+            expect_left_together(&b, w->workers * w->threads);
             expect_snapshot(model, &expected[step]);
             expect_nothing_counted(model);
             collectives = b.list->count;
@@ -515,9 +515,9 @@ static int64_t gathered(const tdi_graph *graph)
 static void check_moved(const net *net, const way *w)
 {
     td_context *context = td_context_create(NULL);
-    breaker b = make_breaker(w->parts, w->workers, w->lanes, 1);
+    breaker b = make_breaker(w->shards, w->workers, w->threads, 1);
     td_model *model = make_model(context, net, &b);
-    tdi_plan *plans[TDI_MAX_PARTS];
+    tdi_plan *plans[TDI_MAX_SHARDS];
     for (int step = 0; step < STEPS; step++) {
         arm(&b, -1, 0);
         assert_int_equal(train_step(model, step), TD_OK);
@@ -528,7 +528,7 @@ static void check_moved(const net *net, const way *w)
         assert_int_equal(b.moved[TDI_GATHER], gathered(program->graph));
         assert_int_equal(b.moved[TDI_MEET], 0);
         expect_disjoint(b.list, TDI_REDUCE, 1, model->architecture->trained);
-        expect_disjoint(b.list, TDI_GATHER, w->parts, (int64_t)tdi_plan_exchange_bytes(plans[0]));
+        expect_disjoint(b.list, TDI_GATHER, w->shards, (int64_t)tdi_plan_exchange_bytes(plans[0]));
     }
     td_context_free(context);
 }

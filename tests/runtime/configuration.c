@@ -57,7 +57,7 @@ static void steps_that_train_choose(void **state)
     const tdi_configuration *chosen = tdi_configuration_of(model, TDI_TRAIN);
     assert_non_null(chosen);
     assert_ptr_equal(tdi_configuration_of(model, TDI_PREDICT), chosen);
-    assert_int_equal(chosen->division.parts, tdi_runtime_parts(tdi_runtime_own(model)));
+    assert_int_equal(chosen->division.shards, tdi_runtime_shards(tdi_runtime_own(model)));
     td_context_free(context);
 }
 
@@ -70,20 +70,20 @@ static void the_same_key_has_the_same_runtime(void **state)
     td_context *context = td_context_create(NULL);
     td_model *model = make(context);
     tdi_runtime *few = runtime_for(model, TDI_TRAIN, 1), *many;
-    assert_int_equal(tdi_runtime_parts(few), 1);
+    assert_int_equal(tdi_runtime_shards(few), 1);
     assert_true(tdi_configuration_of(model, TDI_TRAIN)->few);
     assert_int_equal(td_train_on_batch(model, 1, x, y, NULL), TD_OK);
     tdi_runtime *predicts = runtime_for(model, TDI_PREDICT, MANY);
-    assert_int_equal(tdi_runtime_parts(predicts), cores);
+    assert_int_equal(tdi_runtime_shards(predicts), cores);
     look_at(model, MANY);
     assert_ptr_equal(runtime_for(model, TDI_PREDICT, MANY), predicts);
     assert_ptr_equal(runtime_for(model, TDI_TRAIN, 1), few);
     assert_ptr_equal(tdi_runtime_own(model), few);
     many = runtime_for(model, TDI_TRAIN, MANY);
-    assert_int_equal(tdi_runtime_parts(many), cores);
+    assert_int_equal(tdi_runtime_shards(many), cores);
     assert_ptr_equal(runtime_for(model, TDI_TRAIN, 1), many);
     assert_ptr_equal(runtime_for(model, TDI_PREDICT, MANY), many);
-    assert_int_equal(tdi_runtime_parts(runtime_for(model, TDI_PREDICT, 1)), 1);
+    assert_int_equal(tdi_runtime_shards(runtime_for(model, TDI_PREDICT, 1)), 1);
     td_context_free(context);
 }
 
@@ -91,15 +91,15 @@ static void the_same_key_has_the_same_runtime(void **state)
 static void a_resumed_run_is_told(void **state)
 {
     (void)state;
-    int parts;
+    int shards;
     bool float32;
     td_context *context = td_context_create(NULL);
     td_model *model = make(context);
-    assert_int_equal(tdi_runtime_resume(model, TDI_MAX_PARTS - 1, false, MANY, NULL), TD_OK);
-    assert_false(tdi_runtime_is_chosen(model, &parts, &float32));
+    assert_int_equal(tdi_runtime_resume(model, TDI_MAX_SHARDS - 1, false, MANY, NULL), TD_OK);
+    assert_false(tdi_runtime_is_chosen(model, &shards, &float32));
     assert_int_equal(tdi_runtime_resume(model, 1, false, MANY, NULL), TD_OK);
-    assert_true(tdi_runtime_is_chosen(model, &parts, &float32));
-    assert_int_equal(parts, 1);
+    assert_true(tdi_runtime_is_chosen(model, &shards, &float32));
+    assert_int_equal(shards, 1);
     assert_false(float32);
     tdi_runtime *told = tdi_runtime_own(model);
     assert_int_equal(td_train_on_batch(model, MANY, x, y, NULL), TD_OK);

@@ -72,7 +72,7 @@ static void the_largest_need_counts(void **state)
     for (int shards = 1; shards <= 8; shards *= 2) {
         td_model *model = small_model(context, SMALL_CNN, td_sgd(), (td_strategy){.shards = shards});
         assert_int_equal(td_train_on_batch(model, ROWS, x, y, NULL), TD_OK);
-        int used = tdi_runtime_own(model)->division.workers * tdi_runtime_own(model)->division.lanes;
+        int used = tdi_runtime_own(model)->division.workers * tdi_runtime_own(model)->division.threads;
         assert_true(threads_now() - before + 1 >= used && used <= tdi_cores_allowed());
     }
     assert_true(threads_now() - before < tdi_cores_allowed() + 1);

@@ -70,7 +70,7 @@ static const net nets[] = {
       {{.kind = TD_OPTIMIZER_SGD, .learning_rate = 0.02f, .momentum = 0.5f}, 0.3f, 5}}},
 };
 
-static td_model *make(td_context *context, const net *net, const member *member, int workers, int lanes)
+static td_model *make(td_context *context, const net *net, const member *member, int workers, int threads)
 {
     td_tensor *in = td_input(context, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .batch_size = ROWS);
     td_model *model = td_model_create(in, net->make(in, member->dropout), .seed = member->seed);
@@ -78,7 +78,7 @@ static td_model *make(td_context *context, const net *net, const member *member,
     assert_string_equal(td_error(context), "");
     model->compiled.by_rules = true;
     tdi_configuration configuration = {
-        .division = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes}};
+        .division = {.replicas = 1, .shards = workers, .groups = 1, .workers = workers, .threads = threads}};
     assert_int_equal(tdi_configure(model, configuration, ROWS, NULL), TD_OK);
     return model;
 }
@@ -112,15 +112,15 @@ static void expect_same(const net *net, int which, const tdi_model_state *a, con
     assert_int_equal(a->iteration, b->iteration);
 }
 
-static void check(const net *net, int workers, int lanes)
+static void check(const net *net, int workers, int threads)
 {
     td_context *context = td_context_create(NULL), *contexts[2];
-    td_model *alone[2], *shared = make(context, net, &net->members[0], workers, lanes);
+    td_model *alone[2], *shared = make(context, net, &net->members[0], workers, threads);
     tdi_model_state *states[2];
     double losses[2];
     for (int i = 0; i < 2; i++) {
         contexts[i] = td_context_create(NULL);
-        alone[i] = make(contexts[i], net, &net->members[i], workers, lanes);
+        alone[i] = make(contexts[i], net, &net->members[i], workers, threads);
         assert_int_equal(tdi_model_state_copy(alone[i]->state, true, &states[i], NULL), TD_OK);
         states[i]->dropout[0] = net->members[i].dropout;
         for (int step = 0; step < STEPS; step++)

@@ -130,7 +130,7 @@ static int64_t batch_of(int kind)
     return kind == LSTM_OF_ONE_ROW ? 1 : 7;
 }
 
-/* One whose lanes share its units, or for one row its depth, and wait for each other's steps. */
+/* One whose threads share its units, or for one row its depth, and wait for each other's steps. */
 static td_model *lstm_model(td_context *context, int kind)
 {
     td_tensor *in = td_input(context, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS));

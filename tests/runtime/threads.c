@@ -1,5 +1,5 @@
-/* How many lanes share each op of a step, and that steps are the same however many there are: more than there are cores
- * here, so that they sleep where they wait. */
+/* How many threads share each op of a step, and that steps are the same however many there are: more than there are
+ * cores here, so that they sleep where they wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +18,8 @@
 
 enum { SAMPLES = 64, SIDE = 28, SAMPLE = SIDE * SIDE, CLASSES = 10, STEPS = 3, MANY_ROWS = 1 << 20 };
 
-static const int lane_counts[] = {3, 4, 8, 16};
-enum { COUNTS = sizeof lane_counts / sizeof *lane_counts };
+static const int thread_counts[] = {3, 4, 8, 16};
+enum { COUNTS = sizeof thread_counts / sizeof *thread_counts };
 
 static float x[SAMPLES * SAMPLE], y[SAMPLES];
 
@@ -48,7 +48,7 @@ static td_tensor *steps(td_tensor *in)
     return td_dense(td_lstm(td_lstm(rows, 128, .return_sequences = TD_YES), 64), CLASSES);
 }
 
-/* With few samples lanes share convolutions, and the gradients of both their inputs, by channels. */
+/* With few samples threads share convolutions, and the gradients of both their inputs, by channels. */
 static td_tensor *images(td_tensor *in)
 {
     td_tensor *out = td_conv2d(in, 64, 3, .strides = {2, 2}, .padding = TD_SAME, .activation = TD_TANH);
@@ -64,7 +64,7 @@ typedef struct net {
     int64_t batch;
 } net;
 
-/* The few rows of an LSTM are shared by units, whose lanes wait for each other at every step; many by rows. */
+/* The few rows of an LSTM are shared by units, whose threads wait for each other at every step; many by rows. */
 static const net nets[] = {{"guide", guide, 32}, {"tiny", tiny, 8},   {"normalized", normalized, 21},
                            {"units", steps, 2},  {"rows", steps, 64}, {"images", images, 2}};
 enum { NETS = sizeof nets / sizeof *nets };
@@ -92,10 +92,10 @@ static td_model *make_divided(td_context *context, const net *net, const tdi_div
     return model;
 }
 
-/* A model whose steps so many workers make, each by `lanes` lanes that share its ops. */
-static td_model *make_model(td_context *context, const net *net, int workers, int lanes)
+/* A model whose steps so many workers make, each by `threads` threads that share its ops. */
+static td_model *make_model(td_context *context, const net *net, int workers, int threads)
 {
-    tdi_division d = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes};
+    tdi_division d = {.replicas = 1, .shards = workers, .groups = 1, .workers = workers, .threads = threads};
     return make_divided(context, net, &d);
 }
 
@@ -109,10 +109,10 @@ static void train_step(td_model *model, const net *net, int step)
 }
 
 /* The weights behind some steps, and what they predict. */
-static float *train(const net *net, int workers, int lanes, int64_t *count)
+static float *train(const net *net, int workers, int threads, int64_t *count)
 {
     td_context *context = td_context_create(NULL);
-    td_model *model = make_model(context, net, workers, lanes);
+    td_model *model = make_model(context, net, workers, threads);
     for (int step = 0; step < STEPS; step++)
         train_step(model, net, step);
     float *weights = small_weights(model, count), *all = realloc(weights, (size_t)(*count + CLASSES * net->batch) * 4);
@@ -123,33 +123,33 @@ static float *train(const net *net, int workers, int lanes, int64_t *count)
     return all;
 }
 
-static void check_division(const net *net, int workers, int lanes, const float *one)
+static void check_division(const net *net, int workers, int threads, const float *one)
 {
     int64_t count;
-    float *first = train(net, workers, lanes, &count), *again = train(net, workers, lanes, &count);
+    float *first = train(net, workers, threads, &count), *again = train(net, workers, threads, &count);
     double difference = relative_difference(first, one, count);
     if (!(difference < 2e-6))
-        fail_msg("%s, %d rows, %d workers of %d lanes: off by %g", net->name, (int)net->batch, workers, lanes,
+        fail_msg("%s, %d rows, %d workers of %d lanes: off by %g", net->name, (int)net->batch, workers, threads,
                  difference);
     assert_memory_equal(first, again, (size_t)count * sizeof(float));
     free(first);
     free(again);
 }
 
-static void lanes_make_what_one_makes(void **state)
+static void threads_make_what_one_makes(void **state)
 {
     (void)state;
     for (int n = 0; n < NETS; n++) {
         int64_t count;
         float *one = train(&nets[n], 1, 1, &count);
         for (int i = 0; i < COUNTS; i++)
-            check_division(&nets[n], 1, lane_counts[i], one);
+            check_division(&nets[n], 1, thread_counts[i], one);
         free(one);
     }
 }
 
 /* As fewer rows than cores are trained by. */
-static void workers_with_lanes_make_what_one_makes(void **state)
+static void workers_with_threads_make_what_one_makes(void **state)
 {
     (void)state;
     static const int divisions[][2] = {{2, 2}, {2, 3}, {2, 8}, {4, 2}};
@@ -164,11 +164,12 @@ static void workers_with_lanes_make_what_one_makes(void **state)
     }
 }
 
-/* Replicas with batch statistics of their own, in so many parts: whole steps, and one in halves. */
-static float *train_replicas(const net *net, int replicas, int parts, int lanes, int64_t *count)
+/* Replicas with batch statistics of their own, in so many shards: whole steps, and one in halves. */
+static float *train_replicas(const net *net, int replicas, int shards, int threads, int64_t *count)
 {
     td_context *context = td_context_create(NULL);
-    tdi_division d = {.replicas = replicas, .parts = parts, .groups = replicas, .workers = parts, .lanes = lanes};
+    tdi_division d = {
+        .replicas = replicas, .shards = shards, .groups = replicas, .workers = shards, .threads = threads};
     td_model *model = make_divided(context, net, &d);
     td_logs logs;
     for (int step = 0; step < STEPS; step++)
@@ -180,8 +181,8 @@ static float *train_replicas(const net *net, int replicas, int parts, int lanes,
     return weights;
 }
 
-/* Several replicas to a part, one, or two parts to each: the same numbers. */
-static void replicas_share_parts(void **state)
+/* Several replicas to a shard, one, or two shards to each: the same numbers. */
+static void replicas_share_shards(void **state)
 {
     (void)state;
     enum { REPLICAS = 6 };
@@ -213,7 +214,7 @@ static void a_lone_row_is_trained_by_all_cores(void **state)
     for (int step = 0; step < STEPS; step++)
         train_step(model, &lone, step);
     const tdi_division *d = &tdi_runtime_own(model)->division;
-    assert_true(d->parts == 1 && d->workers == 1 && d->lanes == tdi_cores_allowed());
+    assert_true(d->shards == 1 && d->workers == 1 && d->threads == tdi_cores_allowed());
     float *one = train(&lone, 1, 1, &count), *all = small_weights(model, &count);
     assert_true(relative_difference(all, one, count) < 2e-6);
     free(one);
@@ -221,13 +222,13 @@ static void a_lone_row_is_trained_by_all_cores(void **state)
     td_context_free(context);
 }
 
-/* The second of two steps by all lanes, or by one thread for all: in turn they find the rows and the control of the
+/* The second of two steps by all threads, or by one thread for all: in turn they find the rows and the control of the
  * step before, which was of the same batch. */
-static float *train_twice(const net *net, int lanes, bool in_turn, int64_t *count)
+static float *train_twice(const net *net, int threads, bool in_turn, int64_t *count)
 {
     td_context *context = td_context_create(NULL);
-    td_model *model = make_model(context, net, 1, lanes);
-    tdi_plan *plans[TDI_MAX_PARTS];
+    td_model *model = make_model(context, net, 1, threads);
+    tdi_plan *plans[TDI_MAX_SHARDS];
     train_step(model, net, 0);
     if (in_turn) {
         tdi_mode_state *mode = &tdi_runtime_own(model)->modes[TDI_TRAIN];
@@ -241,28 +242,28 @@ static float *train_twice(const net *net, int lanes, bool in_turn, int64_t *coun
     return weights;
 }
 
-static void one_thread_makes_what_lanes_make(void **state)
+static void one_thread_makes_what_threads_make(void **state)
 {
     (void)state;
     for (int n = 0; n < NETS; n++)
         for (int i = 0; i < COUNTS && nets[n].make != normalized; i++) { /* dropout draws anew */
             int64_t count;
-            float *lanes = train_twice(&nets[n], lane_counts[i], false, &count);
-            float *one = train_twice(&nets[n], lane_counts[i], true, &count);
-            assert_memory_equal(lanes, one, (size_t)count * sizeof(float));
-            free(lanes);
+            float *threads = train_twice(&nets[n], thread_counts[i], false, &count);
+            float *one = train_twice(&nets[n], thread_counts[i], true, &count);
+            assert_memory_equal(threads, one, (size_t)count * sizeof(float));
+            free(threads);
             free(one);
         }
 }
 
 /* ---- numbers ---- */
 
-static char *explain(const net *net, int lanes, bool json)
+static char *explain(const net *net, int threads, bool json)
 {
     char *text = NULL;
     size_t size = 0;
     td_context *context = td_context_create(NULL);
-    td_model *model = make_model(context, net, 1, lanes);
+    td_model *model = make_model(context, net, 1, threads);
     FILE *out = open_memstream(&text, &size);
     tdi_explain_spec spec = {.mode = TDI_TRAIN, .batch = net->batch, .json = json};
     assert_int_equal(tdi_explain(model, &spec, out, NULL), TD_OK);
@@ -271,9 +272,9 @@ static char *explain(const net *net, int lanes, bool json)
     return text;
 }
 
-static json_t *list_steps(const net *net, int lanes)
+static json_t *list_steps(const net *net, int threads)
 {
-    char *text = explain(net, lanes, true);
+    char *text = explain(net, threads, true);
     json_t *root = json_loads(text, 0, NULL), *list = json_incref(json_object_get(root, "steps"));
     assert_non_null(list);
     json_decref(root);
@@ -287,7 +288,7 @@ static bool is(const json_t *step, const char *key, const char *text)
 }
 
 /* Of the layer's only such op of that pass. */
-static int lanes_of(const json_t *list, const char *layer, const char *op, const char *pass)
+static int threads_of(const json_t *list, const char *layer, const char *op, const char *pass)
 {
     size_t i;
     json_t *step;
@@ -300,67 +301,67 @@ static int lanes_of(const json_t *list, const char *layer, const char *op, const
     return 0;
 }
 
-static int most_lanes(const json_t *list)
+static int most_threads(const json_t *list)
 {
     size_t i;
     json_t *step;
     int most = 0;
     json_array_foreach(list, i, step)
     {
-        int lanes = (int)json_integer_value(json_object_get(step, "lanes"));
-        most = lanes > most ? lanes : most;
+        int threads = (int)json_integer_value(json_object_get(step, "lanes"));
+        most = threads > most ? threads : most;
     }
     return most;
 }
 
-static void an_op_gets_the_lanes_it_deserves(void **state)
+static void an_op_gets_the_threads_it_deserves(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNTS; i++) {
-        int lanes = lane_counts[i];
-        json_t *large = list_steps(&nets[0], lanes), *small = list_steps(&nets[1], lanes);
-        assert_int_equal(most_lanes(large), lanes);
-        assert_int_equal(most_lanes(small), 1);
-        assert_int_equal(lanes_of(large, "dense", "matmul", "forward"), lanes);
-        int last = lanes_of(large, "dense_2", "matmul", "forward");
-        assert_true(lanes < 4 ? last <= lanes : last > 1 && last <= 8);
+        int threads = thread_counts[i];
+        json_t *large = list_steps(&nets[0], threads), *small = list_steps(&nets[1], threads);
+        assert_int_equal(most_threads(large), threads);
+        assert_int_equal(most_threads(small), 1);
+        assert_int_equal(threads_of(large, "dense", "matmul", "forward"), threads);
+        int last = threads_of(large, "dense_2", "matmul", "forward");
+        assert_true(threads < 4 ? last <= threads : last > 1 && last <= 8);
         json_decref(large);
         json_decref(small);
     }
 }
 
 /* They update the rows of a weight that they read before. */
-static void weights_stay_with_their_lanes(void **state)
+static void weights_stay_with_their_threads(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNTS; i++) {
-        json_t *list = list_steps(&nets[0], lane_counts[i]);
-        int forward = lanes_of(list, "dense_1", "matmul", "forward");
-        assert_int_equal(lanes_of(list, "dense_1", "matmul", "backward"), forward);
-        assert_int_equal(lanes_of(list, "dense_1", "matmul_update", "update"), forward);
+        json_t *list = list_steps(&nets[0], thread_counts[i]);
+        int forward = threads_of(list, "dense_1", "matmul", "forward");
+        assert_int_equal(threads_of(list, "dense_1", "matmul", "backward"), forward);
+        assert_int_equal(threads_of(list, "dense_1", "matmul_update", "update"), forward);
         json_decref(list);
     }
 }
 
 /* By units as many as have a vector of them to make, and more where steps are not waited for. */
-static void steps_get_the_lanes_they_deserve(void **state)
+static void steps_get_the_threads_they_deserve(void **state)
 {
     (void)state;
     json_t *units = list_steps(&nets[3], 16), *rows = list_steps(&nets[4], 16);
-    int few = lanes_of(units, "lstm", "lstm", "forward");
+    int few = threads_of(units, "lstm", "lstm", "forward");
     assert_true(few > 1 && few <= 8);
-    assert_true(lanes_of(rows, "lstm", "lstm", "forward") > few);
+    assert_true(threads_of(rows, "lstm", "lstm", "forward") > few);
     json_decref(units);
     json_decref(rows);
 }
 
-static void fewer_lanes_are_said(void **state)
+static void fewer_threads_are_said(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNTS; i++) {
-        char *text = explain(&nets[0], lane_counts[i], false), few[64];
-        snprintf(few, sizeof few, "columns over 8 of %d threads", lane_counts[i]);
-        assert_true((strstr(text, few) != NULL) == (lane_counts[i] > 8));
+        char *text = explain(&nets[0], thread_counts[i], false), few[64];
+        snprintf(few, sizeof few, "columns over 8 of %d threads", thread_counts[i]);
+        assert_true((strstr(text, few) != NULL) == (thread_counts[i] > 8));
         free(text);
     }
 }
@@ -378,15 +379,15 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_make_what_one_makes),
-        cmocka_unit_test(workers_with_lanes_make_what_one_makes),
-        cmocka_unit_test(replicas_share_parts),
+        cmocka_unit_test(threads_make_what_one_makes),
+        cmocka_unit_test(workers_with_threads_make_what_one_makes),
+        cmocka_unit_test(replicas_share_shards),
         cmocka_unit_test(a_lone_row_is_trained_by_all_cores),
-        cmocka_unit_test(one_thread_makes_what_lanes_make),
-        cmocka_unit_test(an_op_gets_the_lanes_it_deserves),
-        cmocka_unit_test(weights_stay_with_their_lanes),
-        cmocka_unit_test(steps_get_the_lanes_they_deserve),
-        cmocka_unit_test(fewer_lanes_are_said),
+        cmocka_unit_test(one_thread_makes_what_threads_make),
+        cmocka_unit_test(an_op_gets_the_threads_it_deserves),
+        cmocka_unit_test(weights_stay_with_their_threads),
+        cmocka_unit_test(steps_get_the_threads_they_deserve),
+        cmocka_unit_test(fewer_threads_are_said),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -13,7 +13,7 @@
 
 static void check_refused(const char *list, const char *sentence)
 {
-    tdi_device *devices[TDI_MAX_PARTS];
+    tdi_device *devices[TDI_MAX_SHARDS];
     int count = -1;
     tdi_error error = {0};
     assert_int_equal(tdi_open_devices(list, devices, &count, &error), TD_INVALID_ARGUMENT);
@@ -37,7 +37,7 @@ static void lists_that_name_no_device_are_refused(void **state)
 static void devices_keep_the_names_given(void **state)
 {
     (void)state;
-    tdi_device *devices[TDI_MAX_PARTS];
+    tdi_device *devices[TDI_MAX_SHARDS];
     int count;
     assert_int_equal(tdi_open_devices("cpu:3,cpu:1", devices, &count, NULL), TD_OK);
     assert_int_equal(count, 2);
@@ -49,7 +49,7 @@ static void devices_keep_the_names_given(void **state)
 static td_status divide(small_kind kind, int shards, int replicas, tdi_division *division)
 {
     const char *const lists[] = {test_devices(1), test_devices(2), test_devices(3)};
-    tdi_device *devices[TDI_MAX_PARTS];
+    tdi_device *devices[TDI_MAX_SHARDS];
     int count;
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
@@ -61,16 +61,16 @@ static td_status divide(small_kind kind, int shards, int replicas, tdi_division 
     return status;
 }
 
-static void shards_are_parts_whatever_the_replicas(void **state)
+static void shards_are_shards_whatever_the_replicas(void **state)
 {
     (void)state;
     tdi_division d;
     for (int replicas = 1; replicas <= 3; replicas++) {
         assert_int_equal(divide(SMALL_CNN, 6, replicas, &d), TD_OK);
-        assert_true(d.replicas == replicas && d.parts == 6 && d.groups == 6 && d.lanes == 1 && 6 % d.workers == 0);
+        assert_true(d.replicas == replicas && d.shards == 6 && d.groups == 6 && d.threads == 1 && 6 % d.workers == 0);
     }
     assert_int_equal(divide(SMALL_CNN, 4, 3, &d), TD_INVALID_ARGUMENT);
-    assert_int_equal(divide(SMALL_CNN, TDI_MAX_PARTS + 1, 1, &d), TD_INVALID_ARGUMENT);
+    assert_int_equal(divide(SMALL_CNN, TDI_MAX_SHARDS + 1, 1, &d), TD_INVALID_ARGUMENT);
 }
 
 static tdi_division divided(small_kind kind, bool separate, int replicas, int cores)
@@ -84,16 +84,16 @@ static tdi_division divided(small_kind kind, bool separate, int replicas, int co
     return d;
 }
 
-static void check_divided(small_kind kind, int replicas, int cores, int parts, int lanes, int groups, bool either)
+static void check_divided(small_kind kind, int replicas, int cores, int shards, int threads, int groups, bool either)
 {
     tdi_division d = divided(kind, false, replicas, cores);
-    if (d.replicas != replicas || d.parts != parts || d.workers != parts || d.lanes != lanes || d.groups != groups ||
-        d.either != either)
+    if (d.replicas != replicas || d.shards != shards || d.workers != shards || d.threads != threads ||
+        d.groups != groups || d.either != either)
         fail_msg("kind %d, %d replicas on %d cores: %d parts of %d groups, %d workers of %d lanes, %s", (int)kind,
-                 replicas, cores, d.parts, d.groups, d.workers, d.lanes, d.either ? "or else" : "for sure");
+                 replicas, cores, d.shards, d.groups, d.workers, d.threads, d.either ? "or else" : "for sure");
 }
 
-/* Computed as one all the same: some replicas to a part, or some parts to a replica. */
+/* Computed as one all the same: some replicas to a shard, or some shards to a replica. */
 static void statistics_may_be_per_replica(void **state)
 {
     (void)state;
@@ -118,10 +118,10 @@ static void separate_replicas_have_no_more_threads_than_cores(void **state)
     for (int replicas = 2; replicas <= 5; replicas++)
         for (int cores = 1; cores <= 5; cores++) {
             tdi_division d = divided(SMALL_NORM, true, replicas, cores);
-            assert_true(d.parts % replicas == 0 && d.groups == replicas && d.lanes == 1);
-            assert_int_equal(d.workers, d.parts < cores ? d.parts : cores);
+            assert_true(d.shards % replicas == 0 && d.groups == replicas && d.threads == 1);
+            assert_int_equal(d.workers, d.shards < cores ? d.shards : cores);
             d = divided(SMALL_CNN, true, replicas, cores);
-            assert_true(d.parts == replicas && d.groups == 1 && d.workers <= cores);
+            assert_true(d.shards == replicas && d.groups == 1 && d.workers <= cores);
         }
 }
 
@@ -130,14 +130,14 @@ static void networks_without_convolutions_share_columns(void **state)
     (void)state;
     tdi_division d;
     assert_int_equal(divide(SMALL_MLP, 0, 2, &d), TD_OK);
-    assert_true(d.parts == 1 && d.workers == 1 && d.lanes >= 1);
+    assert_true(d.shards == 1 && d.workers == 1 && d.threads >= 1);
     assert_int_equal(divide(SMALL_CNN, 0, 2, &d), TD_OK);
-    assert_true(d.parts == d.workers && d.lanes == 1);
+    assert_true(d.shards == d.workers && d.threads == 1);
 }
 
 static tdi_division by_rows(int cores)
 {
-    return (tdi_division){.replicas = 1, .parts = cores, .groups = 1, .workers = cores, .lanes = 1, .either = true};
+    return (tdi_division){.replicas = 1, .shards = cores, .groups = 1, .workers = cores, .threads = 1, .either = true};
 }
 
 static void check_few(int cores, int64_t rows, int workers)
@@ -145,10 +145,10 @@ static void check_few(int cores, int64_t rows, int workers)
     tdi_division d = by_rows(cores), few;
     assert_true(tdi_has_too_few(&d, rows));
     few = tdi_divide_few(&d, rows);
-    assert_true(few.parts == workers && few.workers == workers && few.lanes == cores / workers);
+    assert_true(few.shards == workers && few.workers == workers && few.threads == cores / workers);
 }
 
-static void few_rows_are_shared_by_lanes(void **state)
+static void few_rows_are_shared_by_threads(void **state)
 {
     (void)state;
     tdi_division d;
@@ -156,7 +156,7 @@ static void few_rows_are_shared_by_lanes(void **state)
     check_few(16, 8, 8);
     check_few(16, 1, 1);
     check_few(64, 32, 32);
-    check_few(8, 6, 2); /* 3 rows for 4 lanes, not 2 for 2 */
+    check_few(8, 6, 2); /* 3 rows for 4 threads, not 2 for 2 */
     check_few(64, 48, 16);
     d = divided(SMALL_NORM, false, 6, 12);
     assert_true(tdi_has_too_few(&d, 4));
@@ -165,18 +165,18 @@ static void few_rows_are_shared_by_lanes(void **state)
     assert_false(tdi_has_too_few(&d, 7)); /* 7 eighths of the time */
     assert_false(tdi_has_too_few(&d, 8));
     assert_int_equal(divide(SMALL_CNN, 4, 2, &d), TD_OK);
-    assert_false(tdi_has_too_few(&d, 1)); /* shards are parts */
+    assert_false(tdi_has_too_few(&d, 1)); /* shards are shards */
 }
 
-static void check_again(const tdi_division *d, int parts, int64_t rows, int lanes)
+static void check_again(const tdi_division *d, int shards, int64_t rows, int threads)
 {
     tdi_division again;
-    assert_int_equal(tdi_divide_again(d, parts, rows, &again), lanes > 0);
-    if (lanes)
-        assert_true(again.parts == parts && again.workers == parts && again.lanes == lanes);
+    assert_int_equal(tdi_divide_again(d, shards, rows, &again), threads > 0);
+    if (threads)
+        assert_true(again.shards == shards && again.workers == shards && again.threads == threads);
 }
 
-static void a_resumed_run_finds_its_parts(void **state)
+static void a_resumed_run_finds_its_shards(void **state)
 {
     (void)state;
     tdi_division d = by_rows(8);
@@ -195,12 +195,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_that_name_no_device_are_refused),
         cmocka_unit_test(devices_keep_the_names_given),
-        cmocka_unit_test(shards_are_parts_whatever_the_replicas),
+        cmocka_unit_test(shards_are_shards_whatever_the_replicas),
         cmocka_unit_test(statistics_may_be_per_replica),
         cmocka_unit_test(separate_replicas_have_no_more_threads_than_cores),
         cmocka_unit_test(networks_without_convolutions_share_columns),
-        cmocka_unit_test(few_rows_are_shared_by_lanes),
-        cmocka_unit_test(a_resumed_run_finds_its_parts),
+        cmocka_unit_test(few_rows_are_shared_by_threads),
+        cmocka_unit_test(a_resumed_run_finds_its_shards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* few_rows.c - a model whose first steps have fewer rows than cores is trained by lanes that share each of them; later
- * steps of many rows, and predictions of many, are made by rows all the same, with the same numbers. */
+/* few_rows.c - a model whose first steps have fewer rows than cores is trained by threads that share each of them;
+ * later steps of many rows, and predictions of many, are made by rows all the same, with the same numbers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,16 +30,16 @@ static td_model *make(td_context *context)
     return model;
 }
 
-static int parts(const td_model *model)
+static int shards(const td_model *model)
 {
-    return tdi_runtime_parts(tdi_runtime_own(model));
+    return tdi_runtime_shards(tdi_runtime_own(model));
 }
 
-static int parts_to_predict(td_model *model, int64_t rows)
+static int shards_to_predict(td_model *model, int64_t rows)
 {
     tdi_runtime *runtime;
     assert_int_equal(tdi_runtime_for(model, TDI_PREDICT, rows, &runtime, NULL), TD_OK);
-    return tdi_runtime_parts(runtime);
+    return tdi_runtime_shards(runtime);
 }
 
 static void expect_near(const float *seen, const float *expected)
@@ -66,7 +66,7 @@ static void explain_in_between(td_model *model)
     assert_int_equal(td_explain(model, nowhere, .batch_size = MANY, .mode = TD_MODE_TRAIN), TD_OK);
     assert_ptr_equal(td_gradient(model, 0), gradient);
     assert_int_equal(td_apply_gradients(model), TD_OK);
-    assert_int_equal(parts(model), 1);
+    assert_int_equal(shards(model), 1);
     fclose(nowhere);
 }
 
@@ -87,13 +87,13 @@ static void many_rows_after_few(void **state)
         assert_int_equal(td_compute_gradients(by_rows, MANY, x, y, NULL), TD_OK);
         assert_int_equal(td_train_on_batch(by_rows, 1, x, y, NULL), TD_OK);
         assert_int_equal(td_train_on_batch(model, 1, x, y, NULL), TD_OK);
-        assert_int_equal(parts(by_rows), cores);
-        assert_int_equal(parts(model), 1);
+        assert_int_equal(shards(by_rows), cores);
+        assert_int_equal(shards(model), 1);
         assert_int_equal(td_predict_on_batch(by_rows, MANY, x, expected), TD_OK);
         assert_int_equal(td_predict_on_batch(model, MANY, x, seen), TD_OK);
         expect_near(seen, expected);
-        assert_int_equal(parts_to_predict(model, MANY), cores);
-        assert_int_equal(parts_to_predict(by_rows, 1), 1);
+        assert_int_equal(shards_to_predict(model, MANY), cores);
+        assert_int_equal(shards_to_predict(by_rows, 1), 1);
         expect_same_loss(model, by_rows, 1);
         expect_same_loss(model, by_rows, MANY);
     }
@@ -101,10 +101,10 @@ static void many_rows_after_few(void **state)
     assert_int_equal(td_train_on_batch(by_rows, 1, x, y, NULL), TD_OK);
     assert_int_equal(td_train_on_batch(by_rows, MANY, x, y, NULL), TD_OK);
     assert_int_equal(td_train_on_batch(model, MANY, x, y, NULL), TD_OK);
-    assert_int_equal(parts(model), cores);
+    assert_int_equal(shards(model), cores);
     assert_int_equal(td_train_on_batch(by_rows, 1, x, y, NULL), TD_OK);
     assert_int_equal(td_train_on_batch(model, 1, x, y, NULL), TD_OK);
-    assert_int_equal(parts(model), cores);
+    assert_int_equal(shards(model), cores);
     assert_int_equal(td_predict_on_batch(by_rows, MANY, x, expected), TD_OK);
     assert_int_equal(td_predict_on_batch(model, MANY, x, seen), TD_OK);
     expect_near(seen, expected);

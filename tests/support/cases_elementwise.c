@@ -195,6 +195,6 @@ const op_case op_cases_elementwise[] = {
      .build = build_dropout,
      .n_leaves = 1,
      .leaf = {{.shape = OP_DIMS(BATCH, 3, 3)}},
-     .parts = 3,
+     .shards = 3,
      .rows = {2, 0, 3}},
     {0}};

@@ -47,7 +47,7 @@ tdi_node *op_case_update(tdi_graph *graph, tdi_node *const *leaf, const op_case 
     if (node) {
         node->home = TDI_HOME_VARIABLE;
         node->variable = leaf[0]->variable;
-        node->once = node->effect = true;
+        node->update_phase = node->effect = true;
     }
     return node;
 }

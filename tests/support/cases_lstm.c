@@ -5,7 +5,7 @@
 
 #define BATCH TDI_BATCH
 enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, WHOLE_T = 5, WHOLE_U = 128, F = 2, WIDE_F = 9 };
-enum { FEW_T = 3, LONE_T = 9, LONG_T = 15, LONE_U = 256, PART_U = 80 /* a panel and some vectors */ };
+enum { FEW_T = 3, LONE_T = 9, LONG_T = 15, LONE_U = 256, SHARD_U = 80 /* a panel and some vectors */ };
 
 static bool is_mask(const op_leaf *leaf)
 {
@@ -111,7 +111,7 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .shape = OP_DIMS(__VA_ARGS__)                                                                                  \
     }
 
-/* One row, of so many units that one lane or two share the products by depth and, for LONE_T steps, pack R. */
+/* One row, of so many units that one thread or two share the products by depth and, for LONE_T steps, pack R. */
 #define LONE_Z(t, u)                                                                                                   \
     {                                                                                                                  \
         .shape = OP_DIMS(1, t, 4, u)                                                                                   \
@@ -185,13 +185,13 @@ const op_case op_cases_lstm[] = {
          USUAL(.gates = false, .backwards = true, .passed = true), 5, X(WHOLE_T, WIDE_F), R(WHOLE_U), PASSED(WHOLE_U),
          PASSED(WHOLE_U), W(WIDE_F, WHOLE_U)),
     CASE(lstm, "whole vectors, many steps, backwards, from a passed state", build_reserve,
-         USUAL(.gates = true, .backwards = true, .passed = true), 4, Z(LONE_T, PART_U), LONE_R(PART_U), PASSED(PART_U),
-         PASSED(PART_U)),
+         USUAL(.gates = true, .backwards = true, .passed = true), 4, Z(LONE_T, SHARD_U), LONE_R(SHARD_U),
+         PASSED(SHARD_U), PASSED(SHARD_U)),
     CASE(lstm, "from x, whole vectors, many steps", build_from_x, USUAL(.gates = true), 4, X(LONE_T, WIDE_F),
          LONE_R(WHOLE_U), W(WIDE_F, WHOLE_U), B(WHOLE_U)),
     CASE(lstm, "other activations, from x, whole vectors, many steps, from a state", build_from_x,
-         ATTRS(TD_SOFTSIGN, TD_SIGMOID, .gates = false), 5, X(LONE_T, WIDE_F), LONE_R(PART_U), STATE(PART_U),
-         STATE(PART_U), W(WIDE_F, PART_U)),
+         ATTRS(TD_SOFTSIGN, TD_SIGMOID, .gates = false), 5, X(LONE_T, WIDE_F), LONE_R(SHARD_U), STATE(SHARD_U),
+         STATE(SHARD_U), W(WIDE_F, SHARD_U)),
     CASE(lstm, "one row of few steps", build_reserve, USUAL(.gates = true), 2, LONE_Z(FEW_T, WHOLE_U), LONE_R(WHOLE_U)),
     CASE(lstm, "one row of few steps, from x and a passed state", build_from_x, USUAL(.gates = true, .passed = true), 6,
          {.shape = OP_DIMS(1, FEW_T, WIDE_F)}, LONE_R(LONE_U), {.shape = OP_DIMS(1, LONE_U)},
@@ -304,8 +304,8 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_grad_recurrent, "wide", build_recurrent, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
     CASE(lstm_grad_recurrent, "whole vectors", build_recurrent, USUAL(.gates = true), 2, Z(WHOLE_T, WHOLE_U),
          R(WHOLE_U)),
-    CASE(lstm_grad_recurrent, "whole vectors, many steps", build_recurrent, USUAL(.gates = true), 2, Z(LONG_T, PART_U),
-         LONE_R(PART_U)),
+    CASE(lstm_grad_recurrent, "whole vectors, many steps", build_recurrent, USUAL(.gates = true), 2, Z(LONG_T, SHARD_U),
+         LONE_R(SHARD_U)),
     CASE(lstm_grad_recurrent, "wide, masked", build_recurrent, USUAL(.gates = true), 3, Z(WIDE_T, WIDE_U), R(WIDE_U),
          MASK(WIDE_U)),
 

@@ -20,7 +20,7 @@ static tdi_node *build_stats(tdi_graph *graph, tdi_node *const *leaf, const op_c
 
 static bool merges(const op_case *c)
 {
-    return c->parts && !c->groups;
+    return c->shards && !c->groups;
 }
 
 static tdi_node *statistics(tdi_graph *graph, tdi_node *x, const op_case *c)
@@ -219,11 +219,11 @@ static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_ca
     return leaf[1];
 }
 
-#define SHARES(...) .parts = 3, .rows = {__VA_ARGS__}
+#define SHARES(...) .shards = 3, .rows = {__VA_ARGS__}
 /* 11 rows in six slices: 1, 2, 2, 2, 2, 2. */
-#define REPLICAS    .parts = 2, .rows = {5, 6}, .groups = 3
+#define REPLICAS    .shards = 2, .rows = {5, 6}, .groups = 3
 /* 3 rows in eight: 0, 0, 1, 0, 0, 1, 0, 1. */
-#define FEW_ROWS    .parts = 2, .rows = {1, 2}, .groups = 4
+#define FEW_ROWS    .shards = 2, .rows = {1, 2}, .groups = 4
 /* The shards have the rows that a batch is cut into. */
 #define LEAVE(name_, weight_, a_, b_, ...)                                                                             \
     {                                                                                                                  \
@@ -297,7 +297,7 @@ const op_case op_cases_training[] = {
      .build = build_merge,
      .n_leaves = 1,
      .leaf = {{.shape = OP_DIMS(BATCH, 5)}},
-     .parts = 4,
+     .shards = 4,
      .rows = {2, 1, 3, 2},
      .group_size = 2},
     {.op = &tdi_op_batch_norm,

@@ -67,7 +67,7 @@ bool drawn_batch(drawn_case *d, int64_t rows, double flops_per_row)
     double most = MOST_FLOPS / (double)drawn_extent(d, 64);
     if (flops_per_row > most)
         return false;
-    d->c.parts = 1;
+    d->c.shards = 1;
     d->c.rows[0] = (double)rows * flops_per_row > most ? (int64_t)(most / flops_per_row) : rows;
     return true;
 }
@@ -112,7 +112,7 @@ static void note_leaves(drawn_case *d)
     for (int i = 0; i < d->c.n_leaves; i++)
         note_leaf(d, i);
     drawn_note(d, "; rows");
-    for (int p = 0; p < d->c.parts; p++)
+    for (int p = 0; p < d->c.shards; p++)
         drawn_note(d, " %lld", (long long)d->c.rows[p]);
 }
 

@@ -134,7 +134,7 @@ static bool joint_update(drawn_case *d)
 {
     tdi_joint_update_attrs *a = &d->attrs.joint_update;
     int slots = draw_optimizer(d, &a->of);
-    a->parts = (int)drawn_between(d, 1, OP_MAX_PARTS);
+    a->shards = (int)drawn_between(d, 1, OP_MAX_SHARDS);
     a->positions = drawn_often(d, 20) ? drawn_between(d, 2, 5) : 1;
     d->c.op = &tdi_op_joint_update;
     drawn_build_as(d, d->c.op, NULL);
@@ -143,9 +143,9 @@ static bool joint_update(drawn_case *d)
     add_slots(d, slots);
     /* The shards have the rows that a plan cuts a batch into. */
     int64_t rows = d->c.rows[0];
-    d->c.parts = a->parts;
-    for (int p = 0; p < a->parts; p++)
-        d->c.rows[p] = tdi_part_first_row(rows, p + 1, a->parts) - tdi_part_first_row(rows, p, a->parts);
+    d->c.shards = a->shards;
+    for (int p = 0; p < a->shards; p++)
+        d->c.rows[p] = tdi_shard_first_row(rows, p + 1, a->shards) - tdi_shard_first_row(rows, p, a->shards);
     return true;
 }
 

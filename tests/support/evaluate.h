@@ -11,7 +11,7 @@ typedef struct evaluation evaluation;
 
 typedef struct evaluation_spec {
     const tdi_graph *graph;
-    int parts;                 /* as graph->parts */
+    int shards;                /* as graph->shards */
     const int64_t *rows;       /* of each shard; may be 0 */
     int group_size;            /* consecutive shards that share batch statistics; 0 means all of them */
     tdi_control control;       /* rows of 0 mean all of them */
@@ -28,9 +28,9 @@ void evaluation_free(evaluation *evaluation);
 void evaluation_run(evaluation *evaluation);                              /* every node */
 void evaluation_run_before(evaluation *evaluation, const tdi_node *node); /* the nodes made before `node` */
 /* The call of one node for one shard: shapes, addresses, control. It belongs to the evaluation. */
-const tdi_call *evaluation_call(const evaluation *evaluation, const tdi_node *node, int part);
+const tdi_call *evaluation_call(const evaluation *evaluation, const tdi_node *node, int shard);
 /* A node's value in one shard, after a run. */
-const void *evaluation_value(const evaluation *evaluation, const tdi_node *node, int part);
-const double *evaluation_metric(const evaluation *evaluation, int slot, int part); /* [total, count] */
+const void *evaluation_value(const evaluation *evaluation, const tdi_node *node, int shard);
+const double *evaluation_metric(const evaluation *evaluation, int slot, int shard); /* [total, count] */
 
 #endif

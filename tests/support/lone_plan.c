@@ -16,17 +16,17 @@
 #include "profile/explain.h"
 #include "support/devices.h"
 
-lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int lanes)
+lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int threads)
 {
-    return lone_plan_create_shared(graph, rows, lanes, lanes);
+    return lone_plan_create_shared(graph, rows, threads, threads);
 }
 
-lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int lanes, int sharing)
+lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int threads, int sharing)
 {
     tdi_error error = {0};
-    lone_plan p = {.graph = graph, .rows = rows, .lanes = lanes};
+    lone_plan p = {.graph = graph, .rows = rows, .threads = threads};
     tdi_collectives collectives = {0};
-    assert_true(lanes <= LONE_PLAN_LANES);
+    assert_true(threads <= LONE_PLAN_THREADS);
     p.device = test_device_open();
     assert_int_equal(tdi_schedule_make(graph, &p.schedule, &collectives, &error), TD_OK);
     assert_int_equal(collectives.count, 0);
@@ -35,7 +35,7 @@ lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int lanes, int
                           .device = p.device,
                           .rows = rows,
                           .replicas = 1,
-                          .lanes = lanes,
+                          .threads = threads,
                           .sharing = sharing};
     assert_int_equal(tdi_plan_create(&spec, &p.plan, &error), TD_OK);
     return p;
@@ -64,32 +64,32 @@ void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs,
     tdi_error error = {0};
     tdi_communicator *communicator;
     tdi_collectives none = {0};
-    tdi_group_spec group = {.workers = 1, .threads = p->lanes, .collectives = &none};
+    tdi_group_spec group = {.workers = 1, .threads = p->threads, .collectives = &none};
     tdi_device *device = p->device;
     tdi_plan *plan = p->plan;
-    tdi_control control[LONE_PLAN_LANES];
-    tdi_part part[LONE_PLAN_LANES];
-    char *scratch[LONE_PLAN_LANES], *activations = device->allocate(device, tdi_plan_activation_bytes(plan) + 1);
+    tdi_control control[LONE_PLAN_THREADS];
+    tdi_shard shard[LONE_PLAN_THREADS];
+    char *scratch[LONE_PLAN_THREADS], *activations = device->allocate(device, tdi_plan_activation_bytes(plan) + 1);
     assert_non_null(activations);
-    for (int lane = 0; lane < p->lanes; lane++) {
-        control[lane] = (tdi_control){.rows = p->rows, .step = 5, .seed = 11};
-        tdi_control_reckon(&control[lane], p->graph);
-        part[lane] = (tdi_part){.parts = 1, .group_count = 1};
-        scratch[lane] = device->allocate(device, tdi_plan_scratch_bytes(plan) + 1);
-        assert_non_null(scratch[lane]);
+    for (int thread = 0; thread < p->threads; thread++) {
+        control[thread] = (tdi_control){.rows = p->rows, .step = 5, .seed = 11};
+        tdi_control_reckon(&control[thread], p->graph);
+        shard[thread] = (tdi_shard){.shards = 1, .group_count = 1};
+        scratch[thread] = device->allocate(device, tdi_plan_scratch_bytes(plan) + 1);
+        assert_non_null(scratch[thread]);
     }
     assert_int_equal(tdi_local_group_create(&group, &communicator, &error), TD_OK);
     tdi_plan_bind(plan,
-                  &(tdi_bindings){.activations = activations, .scratch = scratch, .control = control, .part = part});
-    for (int lane = 0; lane < p->lanes; lane++)
+                  &(tdi_bindings){.activations = activations, .scratch = scratch, .control = control, .shard = shard});
+    for (int thread = 0; thread < p->threads; thread++)
         for (int slot = 0; slot < n_inputs; slot++)
-            tdi_plan_set_input(plan, lane, slot, inputs[slot]);
+            tdi_plan_set_input(plan, thread, slot, inputs[slot]);
     assert_int_equal(tdi_plans_run_in_turn(&plan, 1, 1, 1, &communicator), TD_OK);
     memcpy(values, tdi_plan_output(plan, 0), count * sizeof *values);
     communicator->release(communicator);
     device->release(device, activations);
-    for (int lane = 0; lane < p->lanes; lane++)
-        device->release(device, scratch[lane]);
+    for (int thread = 0; thread < p->threads; thread++)
+        device->release(device, scratch[thread]);
 }
 
 tdi_node *lone_plan_output(tdi_graph *graph, tdi_node *node)

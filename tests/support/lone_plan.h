@@ -10,15 +10,15 @@ typedef struct lone_plan {
     tdi_schedule schedule;
     tdi_plan *plan;
     int64_t rows;
-    int lanes; /* at most LONE_PLAN_LANES */
+    int threads; /* at most LONE_PLAN_LANES */
 } lone_plan;
 
-enum { LONE_PLAN_LANES = 4 };
+enum { LONE_PLAN_THREADS = 4 };
 
 /* Makes a plan, or fails the test. The caller frees it by lone_plan_free, before the graph. */
-lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int lanes);
+lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int threads);
 /* The same, but only the first `sharing` threads share ops. */
-lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int lanes, int sharing);
+lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int threads, int sharing);
 void lone_plan_free(lone_plan *p);
 
 /* The plan in words; the caller frees the text. */

@@ -194,7 +194,7 @@ static void fill_loss_weights(op_run *run)
 static void emit(op_run *run)
 {
     const op_case *c = run->c;
-    run->graph->parts = run->parts;
+    run->graph->shards = run->shards;
     run->graph->scope = "case";
     for (int i = 0; i < c->n_leaves; i++)
         run->leaf[i] = add_leaf(run, i);
@@ -206,9 +206,9 @@ static void emit(op_run *run)
 
 static void settle_rows(op_run *run, int64_t rows)
 {
-    run->parts = run->c->parts ? run->c->parts : 1;
-    for (int p = 0; p < run->parts; p++) {
-        run->rows[p] = rows >= 0 ? rows : run->c->parts ? run->c->rows[p] : 3;
+    run->shards = run->c->shards ? run->c->shards : 1;
+    for (int p = 0; p < run->shards; p++) {
+        run->rows[p] = rows >= 0 ? rows : run->c->shards ? run->c->rows[p] : 3;
         run->all_rows += run->rows[p];
     }
 }
@@ -228,7 +228,7 @@ op_run *op_run_create(const op_case *c, op_run_options options)
     if (options.gradients)
         fill_loss_weights(run);
     evaluation_spec spec = {.graph = run->graph,
-                            .parts = run->parts,
+                            .shards = run->shards,
                             .rows = run->rows,
                             .group_size = c->group_size,
                             .control = {.learning_rate = 0.01f, .iteration = 2, .step = 5, .seed = 11, .skip = c->skip},
@@ -264,13 +264,13 @@ float *op_run_leaf(op_run *run, int leaf, int64_t *count)
     return run->values + run->variables[leaf].offset;
 }
 
-const float *op_run_loss_weights(const op_run *run, int part)
+const float *op_run_loss_weights(const op_run *run, int shard)
 {
     const td_shape *shape = &run->node->shape;
     if (!tdi_shape_has_batch(shape))
         return run->values + run->variables[OP_MAX_LEAVES].offset;
     int64_t first = 0;
-    for (int p = 0; p < part; p++)
+    for (int p = 0; p < shard; p++)
         first += run->rows[p];
     return (const float *)run->inputs[OP_MAX_LEAVES] + first * tdi_shape_per_row(shape);
 }

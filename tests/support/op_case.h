@@ -34,7 +34,7 @@ typedef struct op_leaf {
     bool constant; /* the op has no gradient for it although its value matters */
 } op_leaf;
 
-enum { OP_MAX_LEAVES = 6, OP_MAX_PARTS = 4 };
+enum { OP_MAX_LEAVES = 6, OP_MAX_SHARDS = 4 };
 
 #define OP_DIMS(...)                                                                                                   \
     {                                                                                                                  \
@@ -53,11 +53,11 @@ struct op_case {
     tdi_node *(*build)(tdi_graph *graph, tdi_node *const *leaf, const op_case *c);
     int n_leaves;
     op_leaf leaf[OP_MAX_LEAVES];
-    int parts;                  /* shards of the batch; 0 means one */
-    int64_t rows[OP_MAX_PARTS]; /* of each shard; {0} means one shard of 3 rows */
-    int group_size;             /* consecutive shards that share batch statistics; 0 means all of them */
-    int groups;                 /* groups within a shard that have batch statistics of their own; 0 means one */
-    bool skip;                  /* this step updates nothing */
+    int shards;                  /* shards of the batch; 0 means one */
+    int64_t rows[OP_MAX_SHARDS]; /* of each shard; {0} means one shard of 3 rows */
+    int group_size;              /* consecutive shards that share batch statistics; 0 means all of them */
+    int groups;                  /* groups within a shard that have batch statistics of their own; 0 means one */
+    bool skip;                   /* this step updates nothing */
 };
 
 /* Builds an update of the variable that leaf 0 is. */
@@ -74,8 +74,8 @@ typedef struct op_run {
     tdi_node *node; /* under test */
     tdi_node *leaf[OP_MAX_LEAVES];
     tdi_node *gradient[OP_MAX_LEAVES]; /* with `gradients`: of loss = sum of node * weights; NULL: none */
-    int parts;
-    int64_t rows[OP_MAX_PARTS], all_rows;
+    int shards;
+    int64_t rows[OP_MAX_SHARDS], all_rows;
     void *inputs[OP_MAX_LEAVES + 1]; /* the last: the weights of the loss, when node has a batch */
     tdi_variable variables[OP_MAX_LEAVES + 1];
     int64_t variable_floats;
@@ -95,7 +95,7 @@ void op_run_free(op_run *run);
 /* The numbers of a float32 leaf: those of the whole batch, or the weight's. */
 float *op_run_leaf(op_run *run, int leaf, int64_t *count);
 /* The weights that the loss gives to the node's elements in one shard. */
-const float *op_run_loss_weights(const op_run *run, int part);
+const float *op_run_loss_weights(const op_run *run, int shard);
 
 /* Each file cases_*.c has one table, which ends with an op of NULL. */
 extern const op_case op_cases_elementwise[], op_cases_shape[], op_cases_linear[], op_cases_windows[], op_cases_losses[],

@@ -762,12 +762,12 @@ static void tensorboard_goes_on_in_its_files(void **state)
     run r = {.kind = SMALL_MLP, .save_freq = 1000};
     int64_t whole[3], resumed[3];
     clear();
-    for (int part = 0; part < 3; part++) {
-        r.stop_at = part == 1 ? 12 : 0;
+    for (int shard = 0; shard < 3; shard++) {
+        r.stop_at = shard == 1 ? 12 : 0;
         r.more = td_tensorboard(scratch_path("board"), .update_freq = 2);
         free(go(&r).weights);
-        if (part != 1)
-            sizes_of(part ? resumed : whole);
+        if (shard != 1)
+            sizes_of(shard ? resumed : whole);
     }
     assert_memory_equal(whole, resumed, sizeof whole);
 }

@@ -121,10 +121,10 @@ static void a_bad_row_ends_the_run_before_its_step(void **state)
     float labels[SAMPLES];
     memcpy(labels, y, sizeof labels);
     labels[5 * BATCH + 2] = SMALL_CLASSES;
-    for (int lanes = 0; lanes < 2; lanes++) {
+    for (int threads = 0; threads < 2; threads++) {
         td_context *context = td_context_create(NULL);
         td_model *model = small_model(context, SMALL_CNN, td_adam(),
-                                      (td_strategy){.devices = lanes ? test_devices(3) : test_devices(1)});
+                                      (td_strategy){.devices = threads ? test_devices(3) : test_devices(1)});
         td_data *data = td_arrays(SAMPLES, halves, TD_SHAPE(SMALL_SAMPLE), .y = labels);
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .shuffle = TD_NO), TD_INVALID_ARGUMENT);
         assert_non_null(strstr(td_error(context), "step 5, row 2 (sample 82 of td_arrays): class number"));

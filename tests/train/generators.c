@@ -592,7 +592,7 @@ static td_status fit_long_epochs(td_model *model, td_data *data)
     return td_fit(model, data, .batch_size = BATCH, .steps_per_epoch = 14);
 }
 
-static td_status fit_with_part(td_model *model, td_data *data)
+static td_status fit_with_shard(td_model *model, td_data *data)
 {
     return td_fit(model, data, .batch_size = BATCH, .steps_per_epoch = 14, .validation_split = 0.5);
 }
@@ -622,7 +622,7 @@ static void test_what_is_refused_says_what_helps(void **state)
                    "steps: 14, but the 203 samples of td_arrays make 13 batches of 16");
     expect_refused(evaluate_less_than_none, arrays(SAMPLES), "steps: -1");
     expect_refused(fit_long_epochs, unknown(&of, true), "more were expected: give a smaller steps_per_epoch");
-    expect_refused(fit_with_part, unknown(&of, false), "cannot be restarted to count them: give .restart, .samples");
+    expect_refused(fit_with_shard, unknown(&of, false), "cannot be restarted to count them: give .restart, .samples");
     expect_refused(validate_nothing, arrays(SAMPLES), "validation_steps: there is no validation data");
     of.at = 0;
     expect_refused(validate_twice, unknown(&of, false), "epoch 2: td_generator: the stream ended before its first");

@@ -75,13 +75,13 @@ static double activations(td_choice rematerialize)
     assert_non_null(file);
     assert_int_equal(td_explain(model, file, .batch_size = 256), TD_OK);
     rewind(file);
-    double total = 0, part = 0;
-    for (char line[512]; part == 0 && fgets(line, sizeof line, file);)
-        sscanf(line, "peak memory: %lf MB: %lf of activations", &total, &part);
+    double total = 0, shard = 0;
+    for (char line[512]; shard == 0 && fgets(line, sizeof line, file);)
+        sscanf(line, "peak memory: %lf MB: %lf of activations", &total, &shard);
     fclose(file);
     td_context_free(context);
-    assert_true(total > part && part > 0);
-    return part;
+    assert_true(total > shard && shard > 0);
+    return shard;
 }
 
 static void it_takes_less_memory(void **state)

@@ -29,10 +29,10 @@ static char *printed(td_status (*print)(void *object, FILE *out), void *object, 
     return text;
 }
 
-static void expect_in(char *text, const char *const *parts)
+static void expect_in(char *text, const char *const *shards)
 {
-    for (; *parts; parts++)
-        if (!strstr(text, *parts)) {
+    for (; *shards; shards++)
+        if (!strstr(text, *shards)) {
             print_message("%s\n", text);
             fail_msg("something is missing above");
         }
@@ -57,27 +57,27 @@ static td_status doctor(void *context, FILE *out)
 static void a_plan_is_explained(void **state)
 {
     (void)state;
-    static const char *const parts[] = {
+    static const char *const shards[] = {
         "global batch 16", "an epoch: one run of all its steps", "matmul", "MFLOP", "weights ", NULL};
     static const char *const chunks[] = {"an epoch: 40 steps a run", NULL};
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = test_devices(1)});
-    expect_in(printed(explain, model, TD_OK), parts);
+    expect_in(printed(explain, model, TD_OK), shards);
     assert_int_equal(td_compile(model, .steps_per_execution = 40), TD_OK);
     expect_in(printed(explain, model, TD_OK), chunks);
     free(printed(explain_nothing, model, TD_INVALID_ARGUMENT));
     /* A failure that nobody has cleared is not this call's. */
     assert_true(td_failed(context));
-    expect_in(printed(explain, model, TD_OK), parts + 2);
+    expect_in(printed(explain, model, TD_OK), shards + 2);
     td_context_free(context);
 }
 
 static void the_machine_is_described(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"tandem ", "cpu: ", "cores allowed: ", NULL};
+    static const char *const shards[] = {"tandem ", "cpu: ", "cores allowed: ", NULL};
     td_context *context = td_context_create(NULL);
-    expect_in(printed(doctor, context, TD_OK), parts);
+    expect_in(printed(doctor, context, TD_OK), shards);
     td_context_free(context);
 }
 

@@ -134,7 +134,7 @@ static void expect_the_same(td_strategy strategy, bool separate, double toleranc
     td_context_free(context);
 }
 
-static void each_part_has_its_rows(void **state)
+static void each_shard_has_its_rows(void **state)
 {
     (void)state;
     expect_the_same((td_strategy){.devices = test_devices(2)}, false, 3e-6);
@@ -161,11 +161,11 @@ static void files_hold_no_states(void **state)
     td_context_free(context);
 }
 
-static void expect_failure(td_context *context, td_status seen, td_status expected, const char *part)
+static void expect_failure(td_context *context, td_status seen, td_status expected, const char *shard)
 {
     assert_int_equal(seen, expected);
-    if (!strstr(td_error(context), part))
-        fail_msg("\"%s\" lacks \"%s\"", td_error(context), part);
+    if (!strstr(td_error(context), shard))
+        fail_msg("\"%s\" lacks \"%s\"", td_error(context), shard);
     td_clear_error(context);
 }
 
@@ -244,7 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_go_on_and_are_reset),
         cmocka_unit_test(training_and_evaluation_share_the_states),
-        cmocka_unit_test(each_part_has_its_rows),
+        cmocka_unit_test(each_shard_has_its_rows),
         cmocka_unit_test(files_hold_no_states),
         cmocka_unit_test(batches_of_another_size_are_refused),
         cmocka_unit_test(shuffling_is_warned_of),

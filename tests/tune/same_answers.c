@@ -34,7 +34,7 @@ static td_tensor *dense(td_tensor *in)
     return td_dense(td_dense(td_flatten(in), 40, .activation = TD_TANH), SMALL_CLASSES);
 }
 
-/* Of few samples its lanes share the units, and wait for each other at every time step. */
+/* Of few samples its threads share the units, and wait for each other at every time step. */
 static td_tensor *steps(td_tensor *in)
 {
     return td_dense(td_lstm(td_reshape(in, TD_SHAPE(4, SAMPLE / 4)), 64), SMALL_CLASSES);
@@ -202,7 +202,8 @@ static void test_interleaved(void **state)
     td_context_free(context);
 }
 
-/* A step may be made by one lane or by all: the same numbers up to rounding, and the same bits for the same answer. */
+/* A step may be made by one thread or by all: the same numbers up to rounding, and the same bits for the same answer.
+ */
 static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
 {
     outcome asked = train_by(network, 0, batch);
@@ -234,7 +235,7 @@ static int questions(const char *question)
     return count;
 }
 
-/* Lanes are asked about once for batches of 5 to 8 rows. */
+/* Threads are asked about once for batches of 5 to 8 rows. */
 static void check_batches_alike(void)
 {
     for (int64_t batch = 8; batch > 4; batch--) {
@@ -333,14 +334,14 @@ static outcome train_on(td_tensor *(*network)(td_tensor *in), int64_t stop, td_e
  * step: what the epoch's loss and metrics had added up to before is kept. */
 static void check_resumed(td_tensor *(*network)(td_tensor *in))
 {
-    td_epoch whole, part, resumed;
+    td_epoch whole, shard, resumed;
     outcome asked = train_by(network, 0, 3);
     edit_file("way", 1);
     outcome first = train_on(network, -1, &whole); /* asks for the kernels of that configuration */
     mark_file("", false);
-    outcome all = train_on(network, -1, &whole), begun = train_on(network, 5, &part);
+    outcome all = train_on(network, -1, &whole), begun = train_on(network, 5, &shard);
     outcome ended = train_on(network, -1, &resumed);
-    assert_int_equal(part.epoch, 0);
+    assert_int_equal(shard.epoch, 0);
     assert_int_equal(resumed.steps, whole.steps);
     assert_int_equal(resumed.logs.count, 2);
     for (int i = 0; i < 2; i++)

@@ -76,7 +76,7 @@ static void stretch(const tdi_call *call, uint64_t element, int64_t at, int64_t 
 static void dropout_run(const tdi_call *call)
 {
     int64_t rows = call->out.shape.dim[0], per_row = rows ? tdi_shape_elements(&call->out.shape) / rows : 0;
-    int64_t first = call->part->first_row * per_row;
+    int64_t first = call->shard->first_row * per_row;
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride)
         stretch(call, (uint64_t)(first + at), at, runs.length);

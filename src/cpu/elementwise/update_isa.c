@@ -256,33 +256,33 @@ static void add_from(int64_t n, const float *x, float *sum)
 enum { TREE_BLOCK = 512, TREE_DEPTH = 8 /* for 2^8 shards at most */ };
 
 /* Sums `count` shards at `offset` into to[0 .. n), in the order of tdi_tree_sum; below[] holds the right halves. */
-static void tree_sum(float *const *parts, int count, int64_t offset, int64_t n, float *to, float (*below)[TREE_BLOCK])
+static void tree_sum(float *const *shards, int count, int64_t offset, int64_t n, float *to, float (*below)[TREE_BLOCK])
 {
     if (count == 1) {
-        memcpy(to, parts[0] + offset, (size_t)n * sizeof *to);
+        memcpy(to, shards[0] + offset, (size_t)n * sizeof *to);
         return;
     }
     int half = tdi_tree_half(count);
-    tree_sum(parts, half, offset, n, to, below);
+    tree_sum(shards, half, offset, n, to, below);
     if (count - half == 1) {
-        add_from(n, parts[half] + offset, to);
+        add_from(n, shards[half] + offset, to);
         return;
     }
-    tree_sum(parts + half, count - half, offset, n, *below, below + 1);
+    tree_sum(shards + half, count - half, offset, n, *below, below + 1);
     add_from(n, *below, to);
 }
 
 /* The result may be shard 0's own gradients, so a block is summed on the stack before it is stored. */
 static void reduce_scatter_run(const tdi_call *call)
 {
-    const tdi_part *part = call->part;
+    const tdi_shard *shard = call->shard;
     float sum[TREE_BLOCK], below[TREE_DEPTH][TREE_BLOCK];
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0; r < runs.count; r++) {
         int64_t first = runs.first + r * runs.stride;
         for (int64_t i = 0; i < runs.length; i += TREE_BLOCK) {
             int64_t n = runs.length - i < TREE_BLOCK ? runs.length - i : TREE_BLOCK;
-            tree_sum(part->gradients, part->parts, call->offset + first + i, n, sum, below);
+            tree_sum(shard->gradients, shard->shards, call->offset + first + i, n, sum, below);
             memcpy((float *)call->out.data + first + i, sum, (size_t)n * sizeof *sum);
         }
     }

@@ -438,20 +438,20 @@ static void run_back(const tdi_call *call)
 }
 
 /* Makes all threads' shares on one thread, step by step, so that none has to wait. */
-static void run_back_serially(const tdi_call *calls, int lanes)
+static void run_back_serially(const tdi_call *calls, int threads)
 {
     int64_t steps = calls[0].in[TDI_LSTM_GRAD_RESERVE].shape.dim[1];
-    for (int lane = 0; lane < lanes; lane++) {
-        backward b = backward_of(&calls[lane]);
+    for (int thread = 0; thread < threads; thread++) {
+        backward b = backward_of(&calls[thread]);
         begin_back(&b);
     }
     for (int64_t step = steps - 1; step >= 0; step--)
-        for (int lane = 0; lane < lanes; lane++) {
-            backward b = backward_of(&calls[lane]);
+        for (int thread = 0; thread < threads; thread++) {
+            backward b = backward_of(&calls[thread]);
             make_step_back(&b, step);
         }
-    for (int lane = 0; lane < lanes; lane++) {
-        backward b = backward_of(&calls[lane]);
+    for (int thread = 0; thread < threads; thread++) {
+        backward b = backward_of(&calls[thread]);
         end_back(&b);
     }
 }

@@ -743,7 +743,7 @@ TDI_INLINE bool others_are_here(const forward *f)
     if (!f->own.by_units)
         return true;
     for (int i = 0; i < LOOKS; i++)
-        if (tdi_lockstep_reached(f->call->lockstep, f->call->lane))
+        if (tdi_lockstep_reached(f->call->lockstep, f->call->thread))
             return true;
     return false;
 }
@@ -784,7 +784,7 @@ static void sum_lone(forward *f, int64_t step)
     int last = f->runs - f->half;
     add_some_runs(f, step, h.data, 0, 1);
     for (int i = 1; i < f->half; i++) {
-        if (f->own.by_units && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
+        if (f->own.by_units && tdi_lockstep_reached(f->call->lockstep, f->call->thread))
             fetch_others(f, h);
         add_some_runs(f, step, h.data, i, i + 1);
     }
@@ -849,16 +849,16 @@ static void run_forward(const tdi_call *call)
 }
 
 /* Makes all threads' shares on one thread, step by step, so that none has to wait. */
-static void run_forward_serially(const tdi_call *calls, int lanes)
+static void run_forward_serially(const tdi_call *calls, int threads)
 {
-    for (int lane = 0; lane < lanes; lane++) {
-        forward f = forward_of(&calls[lane]);
+    for (int thread = 0; thread < threads; thread++) {
+        forward f = forward_of(&calls[thread]);
         begin_forward(&f);
     }
     int64_t steps = calls[0].out.shape.dim[1];
     for (int64_t step = 0; step < steps; step++) {
-        for (int lane = 0; lane < lanes; lane++) {
-            forward f = forward_of(&calls[lane]);
+        for (int thread = 0; thread < threads; thread++) {
+            forward f = forward_of(&calls[thread]);
             make_step(&f, step);
         }
     }

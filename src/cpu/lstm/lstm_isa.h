@@ -264,13 +264,13 @@ static inline const char *tdi_lstm_declines(const tdi_call *call)
 static inline void tdi_lstm_step_is_made(const tdi_call *call, const tdi_lstm_share *own)
 {
     if (own->by_units)
-        tdi_lockstep_advance(call->lockstep, call->lane);
+        tdi_lockstep_advance(call->lockstep, call->thread);
 }
 
 static inline void tdi_lstm_wait(const tdi_call *call, const tdi_lstm_share *own)
 {
     if (own->by_units)
-        tdi_lockstep_wait(call->lockstep, call->lane);
+        tdi_lockstep_wait(call->lockstep, call->thread);
 }
 
 #endif

@@ -57,8 +57,8 @@ typedef struct steps {
 typedef struct ending {
     const float *sums; /* the other threads' shares of the same sums, `apart` floats from each to the next; or NULL */
     int64_t apart;
-    int lane, lanes;   /* this thread's share is in the registers */
-    const float *bias; /* or NULL */
+    int thread, threads; /* this thread's share is in the registers */
+    const float *bias;   /* or NULL */
     bool relu;
     const float *value; /* a relu's output, by whose slope the sums are multiplied; or NULL */
 } ending;
@@ -78,17 +78,17 @@ TDI_INLINE void prefetch_row(const ending *e, const float *to, int64_t offset, i
     TDI_UNROLL
     for (int j = 0; j < columns; j++) {
         __builtin_prefetch(to + offset + j * TDI_WIDTH, 1);
-        for (int lane = 0; lane < e->lanes; lane++)
-            if (lane != e->lane)
-                __builtin_prefetch(e->sums + lane * e->apart + offset + j * TDI_WIDTH);
+        for (int thread = 0; thread < e->threads; thread++)
+            if (thread != e->thread)
+                __builtin_prefetch(e->sums + thread * e->apart + offset + j * TDI_WIDTH);
     }
 }
 
 TDI_INLINE tdi_vector ended(const ending *e, tdi_vector sum, int64_t offset, int64_t column)
 {
-    for (int lane = 0; lane < e->lanes; lane++)
-        if (lane != e->lane)
-            sum += tdi_load(e->sums + lane * e->apart + offset);
+    for (int thread = 0; thread < e->threads; thread++)
+        if (thread != e->thread)
+            sum += tdi_load(e->sums + thread * e->apart + offset);
     if (e->bias)
         sum += tdi_load(e->bias + column);
     if (e->value)
@@ -262,9 +262,9 @@ static void panel(left a, right b, result c, int64_t rows, int64_t vectors, cons
 static void end_rows(ending e, int64_t rows, int64_t columns, result c)
 {
     for (int64_t i = 0; i < rows; i++, e = ending_at(e, c.row, 0), c.data += c.row) {
-        for (int lane = 0; lane < e.lanes; lane++)
-            for (int64_t j = 0; lane != e.lane && j < columns; j++)
-                c.data[j] += e.sums[lane * e.apart + j];
+        for (int thread = 0; thread < e.threads; thread++)
+            for (int64_t j = 0; thread != e.thread && j < columns; j++)
+                c.data[j] += e.sums[thread * e.apart + j];
         TDI_ISA_NAME(tdi_vector_loops).epilogue(1, columns, columns, e.bias, e.relu ? TD_RELU : TD_LINEAR, c.data);
         if (e.value)
             TDI_ISA_NAME(tdi_vector_loops).slope(TD_RELU, columns, e.value, c.data, c.data);
@@ -643,7 +643,7 @@ static void run_depth(const tdi_call *call)
 {
     int64_t rows = tdi_outer_extent(&call->out.shape), columns = tdi_last_extent(&call->out.shape);
     area own = area_of(&call->out.shape, call->other_half);
-    float *sums = call->sums + call->lane * rows * columns;
+    float *sums = call->sums + call->thread * rows * columns;
     const area others[4] = {{0, own.row, 0, columns},
                             {own.row + own.rows, rows - own.row - own.rows, 0, columns},
                             {own.row, own.rows, 0, own.column},
@@ -674,8 +674,8 @@ static void finish(const tdi_call *call)
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
     ending e = {.sums = call->sums + first,
                 .apart = tdi_shape_elements(&call->out.shape),
-                .lane = call->lane,
-                .lanes = call->lanes,
+                .thread = call->thread,
+                .threads = call->threads,
                 .bias = bias ? bias + own.column : NULL,
                 .relu = attrs->activation == TD_RELU};
     multiply_area(call, call->other_half.begin, call->other_half.end, own, call->out.data, &e);
@@ -784,13 +784,13 @@ typedef struct joint {
 
 enum { JOINT_FLOATS = 4096 }; /* two sums fit into the first-level cache */
 
-/* The buffers that the sum of `parts` shards needs: one for the first half's sum, beside those of the second half. */
-static int joint_buffers(int parts)
+/* The buffers that the sum of `shards` shards needs: one for the first half's sum, beside those of the second half. */
+static int joint_buffers(int shards)
 {
-    int left = tdi_tree_half(parts);
-    if (parts == 1)
+    int left = tdi_tree_half(shards);
+    if (shards == 1)
         return 1;
-    int of_left = joint_buffers(left), of_right = 1 + joint_buffers(parts - left);
+    int of_left = joint_buffers(left), of_right = 1 + joint_buffers(shards - left);
     return of_left > of_right ? of_left : of_right;
 }
 
@@ -803,16 +803,16 @@ static td_status joint_prepare(const tdi_call *call, void **state, size_t *scrat
 {
     (void)state, (void)error;
     int64_t floats = joint_rows(call) * tdi_last_extent(&call->out.shape);
-    int parts = ((const tdi_joint_update_attrs *)call->attrs)->parts;
-    *scratch = (size_t)joint_buffers(parts) * (size_t)floats * sizeof(float);
+    int shards = ((const tdi_joint_update_attrs *)call->attrs)->shards;
+    *scratch = (size_t)joint_buffers(shards) * (size_t)floats * sizeof(float);
     return TD_OK;
 }
 
 /* Makes what one shard has left. It looks for no zeros: which rows are made together differs from replica to replica,
  * and must not matter. */
-static void make_share(const joint *j, int part, float *to)
+static void make_share(const joint *j, int shard, float *to)
 {
-    tdi_left_gradient of = tdi_left_by(j->call, part);
+    tdi_left_gradient of = tdi_left_by(j->call, shard);
     size_t size = (size_t)(j->rows * j->columns) * sizeof *to;
     if (of.gradient)
         memcpy(to, of.gradient + j->first * j->columns, size);
@@ -824,17 +824,17 @@ static void make_share(const joint *j, int part, float *to)
 }
 
 /* Sums `count` shards' gradients into `to`, using the buffers from `to` on. */
-static void sum_shares(const joint *j, int part, int count, float *to)
+static void sum_shares(const joint *j, int shard, int count, float *to)
 {
     int half = tdi_tree_half(count);
     int64_t n = j->rows * j->columns;
     float *right = to + n;
     if (count == 1) {
-        make_share(j, part, to);
+        make_share(j, shard, to);
         return;
     }
-    sum_shares(j, part, half, to);
-    sum_shares(j, part + half, count - half, right);
+    sum_shares(j, shard, half, to);
+    sum_shares(j, shard + half, count - half, right);
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += right[i];
 }
 
@@ -845,7 +845,7 @@ static void joint_update_run(const tdi_call *call)
     int64_t most = joint_rows(call);
     for (int64_t i = of.begin; i < of.end; i += most) {
         joint j = {call, i, tdi_least(of.end - i, most), of.columns};
-        sum_shares(&j, 0, attrs->parts, call->scratch);
+        sum_shares(&j, 0, attrs->shards, call->scratch);
         tdi_update_rows(&of, i, j.rows, call->scratch);
     }
 }

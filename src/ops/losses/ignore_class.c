@@ -25,7 +25,7 @@ static td_status weights_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(tdi_want_dtype(node, 0, TD_INT32, error));
     TDI_TRY(tdi_want_dtype(node, 1, TD_FLOAT32, error));
-    TDI_TRY(tdi_want_vector(node, 1, node->graph->parts, error));
+    TDI_TRY(tdi_want_vector(node, 1, node->graph->shards, error));
     if (!tdi_shape_has_batch(&node->in[0]->shape))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "of %s, which has no batch", TDI_TEXT(&node->in[0]->shape));
     node->shape = node->in[0]->shape;

@@ -59,7 +59,7 @@ tdi_node *tdi_squared_norm(tdi_graph *graph, tdi_node *gradient, tdi_variable *v
     if (node) {
         node->home = TDI_HOME_EXCHANGE;
         node->variable = variable;
-        node->once = true;
+        node->update_phase = true;
     }
     return node;
 }
@@ -115,7 +115,7 @@ tdi_node *tdi_clip_factor(tdi_graph *graph, int count, tdi_node *const *squared_
         tdi_node_create(graph, &tdi_op_clip_factor, &(tdi_clip_factor_attrs){limit, global}, count, squared_norms);
     if (node) {
         node->home = TDI_HOME_EXCHANGE;
-        node->once = true;
+        node->update_phase = true;
     }
     return node;
 }

@@ -10,7 +10,7 @@ static td_status all_gather_infer(tdi_node *node, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "of %s: only values without a batch, of at most %d axes, are gathered", TDI_TEXT(x),
                         TD_MAX_RANK - 1);
-    node->shape = (td_shape){.rank = x->rank + 1, .dim = {node->graph->parts}};
+    node->shape = (td_shape){.rank = x->rank + 1, .dim = {node->graph->shards}};
     memcpy(node->shape.dim + 1, x->dim, (size_t)x->rank * sizeof *x->dim);
     node->dtype = node->in[0]->dtype;
     return TD_OK;
@@ -20,7 +20,7 @@ static td_status all_gather_infer(tdi_node *node, tdi_error *error)
 static void all_gather_reference(const tdi_call *call)
 {
     size_t bytes = (size_t)tdi_shape_elements(&call->in[0].shape) * td_dtype_size(call->out.dtype);
-    char *slot = (char *)call->out.data + (size_t)call->part->index * bytes;
+    char *slot = (char *)call->out.data + (size_t)call->shard->index * bytes;
     if (slot != call->in[0].data)
         memcpy(slot, call->in[0].data, bytes);
 }
@@ -63,12 +63,12 @@ float tdi_tree_sum(float *const *values, int count, int64_t offset)
 
 static void reduce_scatter_reference(const tdi_call *call)
 {
-    const tdi_part *part = call->part;
+    const tdi_shard *shard = call->shard;
     float *out = call->out.data;
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0; r < runs.count; r++)
         for (int64_t i = runs.first + r * runs.stride, end = i + runs.length; i < end; i++)
-            out[i] = tdi_tree_sum(part->gradients, part->parts, call->offset + i);
+            out[i] = tdi_tree_sum(shard->gradients, shard->shards, call->offset + i);
 }
 
 static double reduce_scatter_flops(const tdi_call *call)
@@ -90,6 +90,6 @@ const tdi_op tdi_op_reduce_scatter = {.reduces = true,
 
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable)
 {
-    tdi_reduce_scatter_attrs attrs = {graph->parts};
+    tdi_reduce_scatter_attrs attrs = {graph->shards};
     return tdi_reduced_gradient(tdi_node_create(graph, &tdi_op_reduce_scatter, &attrs, 1, &gradient), variable);
 }

@@ -88,13 +88,13 @@ static td_status joint_update_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-tdi_left_gradient tdi_left_by(const tdi_call *call, int part)
+tdi_left_gradient tdi_left_by(const tdi_call *call, int shard)
 {
     const tdi_joint_update_attrs *attrs = call->attrs;
-    int64_t rows = call->control->rows, parts = attrs->parts;
-    int64_t own = tdi_part_first_row(rows, part + 1, parts) - tdi_part_first_row(rows, part, parts);
+    int64_t rows = call->control->rows, shards = attrs->shards;
+    int64_t own = tdi_shard_first_row(rows, shard + 1, shards) - tdi_shard_first_row(rows, shard, shards);
     int64_t depth = own * attrs->positions;
-    const float *data = call->part->gradients[part] + call->offset;
+    const float *data = call->shard->gradients[shard] + call->offset;
     if (!are_few(&call->out.shape, depth))
         return (tdi_left_gradient){.gradient = data};
     return (tdi_left_gradient){.a = data, .b = data + depth * call->out.shape.dim[0], .depth = depth};
@@ -102,10 +102,10 @@ tdi_left_gradient tdi_left_by(const tdi_call *call, int part)
 
 enum { STRETCH = 256 };
 
-static double gradient_left_by(const tdi_call *call, int part, int64_t i)
+static double gradient_left_by(const tdi_call *call, int shard, int64_t i)
 {
     int64_t rows = call->out.shape.dim[0], columns = call->out.shape.dim[1];
-    tdi_left_gradient left = tdi_left_by(call, part);
+    tdi_left_gradient left = tdi_left_by(call, shard);
     double sum = left.gradient ? (double)left.gradient[i] : 0;
     for (int64_t k = 0; k < left.depth; k++)
         sum += (double)left.a[k * rows + i / columns] * (double)left.b[k * columns + i % columns];
@@ -122,7 +122,7 @@ static void joint_update_reference(const tdi_call *call)
             int64_t first = runs.first + r * runs.stride + i, n = runs.length - i < STRETCH ? runs.length - i : STRETCH;
             for (int64_t j = 0; j < n; j++) {
                 double sum = 0;
-                for (int p = 0; p < attrs->parts; p++)
+                for (int p = 0; p < attrs->shards; p++)
                     sum += gradient_left_by(call, p, first + j);
                 gradient[j] = (float)sum;
             }

@@ -62,7 +62,7 @@ tdi_node *tdi_moving_average(tdi_graph *graph, tdi_node *weight, tdi_node *avera
     if (node) {
         node->home = TDI_HOME_VARIABLE;
         node->variable = weight->variable;
-        node->once = node->effect = true;
+        node->update_phase = node->effect = true;
     }
     return node;
 }

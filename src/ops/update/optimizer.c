@@ -43,7 +43,7 @@ tdi_node *tdi_reduced_gradient(tdi_node *node, tdi_variable *variable)
     if (node) {
         node->home = TDI_HOME_GRADIENT;
         node->variable = variable;
-        node->once = true;
+        node->update_phase = true;
     }
     return node;
 }
@@ -61,7 +61,7 @@ tdi_node *tdi_optimizer_node(tdi_graph *graph, const tdi_op *op, tdi_node *weigh
     if (node) {
         node->home = TDI_HOME_VARIABLE;
         node->variable = weight->variable;
-        node->once = node->effect = true;
+        node->update_phase = node->effect = true;
     }
     return node;
 }

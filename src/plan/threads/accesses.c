@@ -20,21 +20,21 @@ tdi_dividing tdi_dividing_of_input(const tdi_plan *plan, const tdi_planned *step
     tdi_split split = by_depth ? TDI_DEPTH : by->split;
     bool all = split == TDI_WHOLE || reads_all(step, i);
     return (tdi_dividing){.split = all ? TDI_WHOLE : node->op->reads(node, i, split),
-                          .lanes = by_depth ? by->depth : by->lanes,
+                          .threads = by_depth ? by->depth : by->threads,
                           .shape = tdi_placed_of(plan, node->in[i])->shape};
 }
 
 tdi_dividing tdi_dividing_of_value(const tdi_plan *plan, const tdi_node *node)
 {
     const tdi_placed *placed = tdi_placed_of(plan, node);
-    return (tdi_dividing){placed->by.split, placed->by.lanes, placed->shape};
+    return (tdi_dividing){placed->by.split, placed->by.threads, placed->shape};
 }
 
 bool tdi_same_dividing(const tdi_dividing *a, const tdi_dividing *b)
 {
-    if (a->lanes == 1 && b->lanes == 1)
+    if (a->threads == 1 && b->threads == 1)
         return true;
-    return a->split == b->split && a->lanes == b->lanes && a->split != TDI_WHOLE &&
+    return a->split == b->split && a->threads == b->threads && a->split != TDI_WHOLE &&
            tdi_split_extent(a->split, &a->shape) == tdi_split_extent(b->split, &b->shape) &&
            tdi_shape_elements(&a->shape) == tdi_shape_elements(&b->shape);
 }

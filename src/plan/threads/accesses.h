@@ -10,7 +10,7 @@
 /* How threads divide the elements of a value. */
 typedef struct tdi_dividing {
     tdi_split split; /* TDI_WHOLE: each of them accesses all elements */
-    int lanes;       /* the first so many threads */
+    int threads;     /* the first so many threads */
     td_shape shape;
 } tdi_dividing;
 

@@ -18,7 +18,7 @@ typedef struct tracker {
 /* As many elements of another size lie elsewhere, so that bytes are compared too. */
 static bool is_by_same_threads(const tdi_access *a, const tdi_access *b)
 {
-    return (a->by.lanes == 1 && b->by.lanes == 1) || (tdi_same_bytes(a, b) && tdi_same_dividing(&a->by, &b->by));
+    return (a->by.threads == 1 && b->by.threads == 1) || (tdi_same_bytes(a, b) && tdi_same_dividing(&a->by, &b->by));
 }
 
 static bool needs_meeting(const tracker *t, const tdi_access *now)
@@ -54,7 +54,7 @@ static void visit(tracker *t, tdi_planned *step, tdi_access *accesses)
 
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error)
 {
-    if (plan->spec.lanes == 1)
+    if (plan->spec.threads == 1)
         return TD_OK;
     tracker t = {.plan = plan};
     tdi_access *accesses = tdi_accesses_create(plan);

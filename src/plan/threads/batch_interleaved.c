@@ -1,6 +1,6 @@
 /* batch_interleaved.c - which values are batch-interleaved.
  *
- * A convolution of few channels leaves most of a vector empty when its lanes are channels. When they are samples, one
+ * A convolution of few channels leaves most of a vector empty when its threads are channels. When they are samples, one
  * in each, vectors are full whatever the channels.
  *
  * So a value has its samples side by side where the kernel that makes it and all that read it can have it so. Regions
@@ -75,7 +75,7 @@ static void choose(layout *l, tdi_batch_interleaving (*takes)(void *context, con
 {
     for (int s = 0; s < l->schedule->count; s++) {
         const tdi_node *node = l->schedule->at[s].node;
-        if (!node || node->once || node->op->view)
+        if (!node || node->update_phase || node->op->view)
             continue;
         l->role[node->id] = takes(context, node);
         l->inside[node->id] = l->role[node->id] == TDI_PREFERS_INTERLEAVING;

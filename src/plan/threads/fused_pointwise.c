@@ -38,8 +38,8 @@ static bool is_pointwise(const tdi_plan *plan, const tdi_planned *step)
 static bool makes_same_elements(const tdi_plan *plan, const tdi_planned *a, const tdi_planned *b)
 {
     tdi_dividing first = tdi_dividing_of_value(plan, a->node), second = tdi_dividing_of_value(plan, b->node);
-    return a->node->once == b->node->once && first.split == second.split && tdi_same_dividing(&first, &second) &&
-           tdi_shape_elements(&first.shape) == tdi_shape_elements(&second.shape);
+    return a->node->update_phase == b->node->update_phase && first.split == second.split &&
+           tdi_same_dividing(&first, &second) && tdi_shape_elements(&first.shape) == tdi_shape_elements(&second.shape);
 }
 
 /* Bit i: input i of the step is the value of the one before it. */
@@ -55,7 +55,7 @@ static unsigned reads_from(const tdi_planned *step, const tdi_planned *before)
 static bool is_only_for(const tdi_plan *plan, const tdi_planned *step, const tdi_planned *reader)
 {
     const tdi_node *node = step->node;
-    bool reduced = node->once && node->home == TDI_HOME_GRADIENT;
+    bool reduced = node->update_phase && node->home == TDI_HOME_GRADIENT;
     bool only = (reduced || node->home == TDI_HOME_ACTIVATIONS) && !node->effect;
     tdi_uses uses = tdi_uses_of_bytes(plan->spec.graph->def_use, node);
     for (int i = 0; i < uses.count && only; i++)

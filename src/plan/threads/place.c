@@ -51,24 +51,24 @@ int64_t tdi_split_extent(tdi_split split, const td_shape *shape)
 }
 
 /* Shares are whole cache lines, or halves of them where those make shares equal. */
-static int64_t unit_of(tdi_split split, int64_t extent, int lanes)
+static int64_t unit_of(tdi_split split, int64_t extent, int threads)
 {
     if (split == TDI_FLAT)
         return LINE;
-    if (extent < (int64_t)MIN_FOR_LINES * lanes)
+    if (extent < (int64_t)MIN_FOR_LINES * threads)
         return 1;
-    return extent % (LINE * lanes) && extent % (LINE / 2 * lanes) == 0 ? LINE / 2 : LINE;
+    return extent % (LINE * threads) && extent % (LINE / 2 * threads) == 0 ? LINE / 2 : LINE;
 }
 
-void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *begin, int64_t *end)
+void tdi_range(tdi_split split, int64_t extent, int thread, int threads, int64_t *begin, int64_t *end)
 {
     if (split == TDI_WHOLE) {
         *begin = 0;
-        *end = lane == 0 ? extent : 0;
+        *end = thread == 0 ? extent : 0;
         return;
     }
-    int64_t unit = unit_of(split, extent, lanes), units = (extent + unit - 1) / unit;
-    int64_t first = units * lane / lanes * unit, last = units * (lane + 1) / lanes * unit;
+    int64_t unit = unit_of(split, extent, threads), units = (extent + unit - 1) / unit;
+    int64_t first = units * thread / threads * unit, last = units * (thread + 1) / threads * unit;
     *begin = first < extent ? first : extent;
     *end = last < extent ? last : extent;
 }
@@ -96,7 +96,7 @@ static bool multiplies_weight(const tdi_node *node)
 static bool owned_by_rows(const tdi_node *weight)
 {
     tdi_node_list nodes = tdi_nodes_of_variable(weight->graph->def_use, weight->variable);
-    for (int i = 0; i < nodes.count && weight->graph->parts == 1; i++)
+    for (int i = 0; i < nodes.count && weight->graph->shards == 1; i++)
         if (nodes.at[i]->id > weight->id && makes_gradient(nodes.at[i]))
             return true;
     return false;
@@ -104,7 +104,7 @@ static bool owned_by_rows(const tdi_node *weight)
 
 /* By depth each thread reads only the rows of the weight that it owns. The price is the threads' sums, which all read:
  * more than it saves when there are many rows or threads. */
-static bool by_depth(const tdi_node *node, const tdi_placing *p, int lanes)
+static bool by_depth(const tdi_node *node, const tdi_placing *p, int threads)
 {
     const tdi_matmul_attrs *attrs = node->attrs;
     const tdi_node *weight = node->in[1];
@@ -115,37 +115,37 @@ static bool by_depth(const tdi_node *node, const tdi_placing *p, int lanes)
     const td_shape *out = &p->call->out.shape;
     int64_t depth = weight->shape.dim[0], columns = tdi_split_extent(TDI_COLUMNS, out);
     int64_t rows = columns ? tdi_shape_elements(out) / columns : 0;
-    return depth >= (int64_t)MIN_COLUMNS * lanes && rows * lanes <= depth && owned_by_rows(weight);
+    return depth >= (int64_t)MIN_COLUMNS * threads && rows * threads <= depth && owned_by_rows(weight);
 }
 
-static tdi_split by_rows(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split by_rows(const tdi_node *node, const tdi_placing *p, int threads)
 {
-    bool enough = tdi_split_extent(TDI_ROWS, &p->call->out.shape) >= lanes;
+    bool enough = tdi_split_extent(TDI_ROWS, &p->call->out.shape) >= threads;
     return can(node, p->splits, TDI_ROWS) && enough ? TDI_ROWS : TDI_WHOLE;
 }
 
-static tdi_split by_columns_or_rows(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split by_columns_or_rows(const tdi_node *node, const tdi_placing *p, int threads)
 {
-    bool enough = tdi_split_extent(TDI_COLUMNS, &p->call->out.shape) >= (int64_t)MIN_COLUMNS * lanes;
-    return can(node, p->splits, TDI_COLUMNS) && enough ? TDI_COLUMNS : by_rows(node, p, lanes);
+    bool enough = tdi_split_extent(TDI_COLUMNS, &p->call->out.shape) >= (int64_t)MIN_COLUMNS * threads;
+    return can(node, p->splits, TDI_COLUMNS) && enough ? TDI_COLUMNS : by_rows(node, p, threads);
 }
 
 /* A weight's gradient (a transposed) goes by rows: its update then writes whole stretches of memory, where by columns
  * it would be 2.5 times slower (SHORT_STRETCH). A product with a weight that is so owned goes by depth, any other by
  * columns. */
-static tdi_split split_product(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split split_product(const tdi_node *node, const tdi_placing *p, int threads)
 {
     int64_t rows = tdi_split_extent(TDI_ROWS, &p->call->out.shape);
-    bool gradient = ((const tdi_matmul_attrs *)node->attrs)->transpose_a && rows >= (int64_t)MIN_COLUMNS * lanes;
+    bool gradient = ((const tdi_matmul_attrs *)node->attrs)->transpose_a && rows >= (int64_t)MIN_COLUMNS * threads;
     if (gradient && can(node, p->splits, TDI_ROWS))
         return TDI_ROWS;
-    return by_depth(node, p, lanes) ? TDI_DEPTH : by_columns_or_rows(node, p, lanes);
+    return by_depth(node, p, threads) ? TDI_DEPTH : by_columns_or_rows(node, p, threads);
 }
 
-static tdi_split split_product_update(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split split_product_update(const tdi_node *node, const tdi_placing *p, int threads)
 {
-    bool few = tdi_split_extent(TDI_ROWS, &p->call->out.shape) < (int64_t)MIN_BLOCK_ROWS * lanes;
-    return (few ? by_columns_or_rows : by_rows)(node, p, lanes);
+    bool few = tdi_split_extent(TDI_ROWS, &p->call->out.shape) < (int64_t)MIN_BLOCK_ROWS * threads;
+    return (few ? by_columns_or_rows : by_rows)(node, p, threads);
 }
 
 /* Nobody has to be waited for then, however small the work is. */
@@ -158,21 +158,21 @@ static bool starts_from_constants(const tdi_node *node)
 }
 
 /* With few rows a thread would spend its time on reading all recurrent weights. By columns (units) it reads its own. */
-static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int threads)
 {
     const td_shape *out = &p->call->out.shape;
     int64_t rows = tdi_split_extent(TDI_ROWS, out), units = tdi_split_extent(TDI_COLUMNS, out);
-    if (can(node, p->splits, TDI_COLUMNS) && rows < (int64_t)MIN_STEP_ROWS * lanes && units >= (int64_t)16 * lanes)
+    if (can(node, p->splits, TDI_COLUMNS) && rows < (int64_t)MIN_STEP_ROWS * threads && units >= (int64_t)16 * threads)
         return TDI_COLUMNS;
-    return by_rows(node, p, lanes);
+    return by_rows(node, p, threads);
 }
 
 /* Some rows of the result may be met far more often than others, so that one thread adds nearly all. This costs the
  * balance little where a thread's rows are more to clear, and later to update. */
-static tdi_split split_scatter(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split split_scatter(const tdi_node *node, const tdi_placing *p, int threads)
 {
-    bool sparse = tdi_shape_elements(&p->call->in[1].shape) * lanes <= tdi_shape_elements(&p->call->out.shape);
-    return (sparse ? by_rows : by_columns_or_rows)(node, p, lanes);
+    bool sparse = tdi_shape_elements(&p->call->in[1].shape) * threads <= tdi_shape_elements(&p->call->out.shape);
+    return (sparse ? by_rows : by_columns_or_rows)(node, p, threads);
 }
 
 /* A convolution's filter is updated as a flat run of elements. Its gradient may be shared by columns, but as shares of
@@ -188,25 +188,25 @@ static tdi_split split_filter_update(const tdi_node *node, const tdi_placing *p)
     return can(node, p->splits, TDI_FLAT) && enough ? TDI_FLAT : TDI_WHOLE;
 }
 
-static tdi_split split_as_input(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split split_as_input(const tdi_node *node, const tdi_placing *p, int threads)
 {
     const td_shape *out = &p->call->out.shape;
     int64_t elements = tdi_shape_elements(out);
-    if (by_rows(node, p, lanes) == TDI_ROWS && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
+    if (by_rows(node, p, threads) == TDI_ROWS && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
         return TDI_ROWS;
-    bool wide = tdi_split_extent(TDI_COLUMNS, out) >= (int64_t)16 * lanes;
+    bool wide = tdi_split_extent(TDI_COLUMNS, out) >= (int64_t)16 * threads;
     bool of_many = node->op->share == TDI_SHARE_SUMS && p->placement_of(p->context, node->in[0]).split != TDI_WHOLE;
     return can(node, p->splits, TDI_COLUMNS) && wide && (elements >= MIN_ELEMENTS || of_many) ? TDI_COLUMNS : TDI_WHOLE;
 }
 
-static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int lanes)
+static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int threads)
 {
-    static tdi_split (*const rules[TDI_SHARE_RULES])(const tdi_node *node, const tdi_placing *p, int lanes) = {
+    static tdi_split (*const rules[TDI_SHARE_RULES])(const tdi_node *node, const tdi_placing *p, int threads) = {
         [TDI_SHARE_AS_INPUT] = split_as_input, [TDI_SHARE_SUMS] = split_as_input,
         [TDI_SHARE_PRODUCT] = split_product,   [TDI_SHARE_PRODUCT_UPDATE] = split_product_update,
         [TDI_SHARE_STEPS] = split_steps,       [TDI_SHARE_ROWS] = by_rows,
         [TDI_SHARE_SCATTER] = split_scatter};
-    return updates_filter(node) ? split_filter_update(node, p) : rules[node->op->share](node, p, lanes);
+    return updates_filter(node) ? split_filter_update(node, p) : rules[node->op->share](node, p, threads);
 }
 
 /* ---- how many threads ---- */
@@ -219,7 +219,7 @@ static bool begins_division(const tdi_node *node)
 static bool updates_short_stretches(const tdi_node *node, tdi_placement like)
 {
     return node->home == TDI_HOME_VARIABLE && like.split == TDI_COLUMNS &&
-           tdi_split_extent(TDI_COLUMNS, &node->shape) < (int64_t)SHORT_STRETCH * like.lanes &&
+           tdi_split_extent(TDI_COLUMNS, &node->shape) < (int64_t)SHORT_STRETCH * like.threads &&
            tdi_shape_elements(&node->shape) >= MANY_ELEMENTS;
 }
 
@@ -232,7 +232,7 @@ static bool place_as_input(const tdi_node *node, const tdi_placing *p, tdi_place
         tdi_placement like = node->in[i] ? p->placement_of(p->context, node->in[i]) : (tdi_placement){0};
         if (like.split != TDI_WHOLE && can(node, p->splits, like.split) &&
             node->op->reads(node, i, like.split) == like.split && !updates_short_stretches(node, like)) {
-            *placement = (tdi_placement){like.split, like.lanes, 0};
+            *placement = (tdi_placement){like.split, like.threads, 0};
             return true;
         }
     }
@@ -253,12 +253,12 @@ static const tdi_node *read_beside(const tdi_node *node)
 /* Divides what is made of constants as the value beside it, so that threads need not meet before its reader. */
 static bool place_as_reader(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
 {
-    const tdi_node *other = p->lanes > 2 && starts_from_constants(node) ? read_beside(node) : NULL;
+    const tdi_node *other = p->threads > 2 && starts_from_constants(node) ? read_beside(node) : NULL;
     tdi_placement like = other ? p->placement_of(p->context, other) : (tdi_placement){0};
     bool fits = like.split == TDI_WHOLE ||
-                (can(node, p->splits, like.split) && tdi_split_extent(like.split, &p->call->out.shape) >= like.lanes);
+                (can(node, p->splits, like.split) && tdi_split_extent(like.split, &p->call->out.shape) >= like.threads);
     if (other && fits)
-        *placement = (tdi_placement){like.split, like.lanes, 0};
+        *placement = (tdi_placement){like.split, like.threads, 0};
     return other && fits;
 }
 
@@ -268,7 +268,7 @@ static int readers_by_rows(const tdi_node *product, const tdi_placing *p)
     tdi_placement placed = p->placement_of(p->context, product);
     if (placed.depth)
         return placed.depth;
-    return placed.split != TDI_WHOLE && product->op->reads(product, 1, placed.split) == TDI_ROWS ? placed.lanes : 0;
+    return placed.split != TDI_WHOLE && product->op->reads(product, 1, placed.split) == TDI_ROWS ? placed.threads : 0;
 }
 
 /* How many threads own rows of the weight that a product reads or computes the gradient of: those of the first product
@@ -292,31 +292,31 @@ static int owners_of(const tdi_node *node, const tdi_placing *p)
 
 /* All threads that divide a product by depth read sums, by columns or rows. Fewer threads than those may complete the
  * sums: the next product reads their columns as depth. */
-static tdi_placement place_completion(const tdi_placing *p, int lanes)
+static tdi_placement place_completion(const tdi_placing *p, int threads)
 {
     const td_shape *out = &p->call->out.shape;
     int64_t columns = p->splits & TDI_CAN_COLUMNS ? tdi_split_extent(TDI_COLUMNS, out) / MIN_COLUMNS : 0;
     int64_t rows = p->splits & TDI_CAN_ROWS ? tdi_split_extent(TDI_ROWS, out) : 0;
-    columns = columns < lanes ? columns : lanes;
-    rows = rows < lanes ? rows : lanes;
+    columns = columns < threads ? columns : threads;
+    rows = rows < threads ? rows : threads;
     if (columns > 1 && 2 * columns >= rows)
-        return (tdi_placement){TDI_COLUMNS, (int)columns, lanes};
-    return rows > 1 ? (tdi_placement){TDI_ROWS, (int)rows, lanes} : (tdi_placement){TDI_WHOLE, 1, lanes};
+        return (tdi_placement){TDI_COLUMNS, (int)columns, threads};
+    return rows > 1 ? (tdi_placement){TDI_ROWS, (int)rows, threads} : (tdi_placement){TDI_WHOLE, 1, threads};
 }
 
 tdi_placement tdi_place(const tdi_node *node, const tdi_placing *p)
 {
     tdi_placement placement = {TDI_WHOLE, 1, 0};
-    if (p->lanes == 1 || place_as_input(node, p, &placement) || place_as_reader(node, p, &placement))
+    if (p->threads == 1 || place_as_input(node, p, &placement) || place_as_reader(node, p, &placement))
         return placement;
     int owners = owners_of(node, p);
-    double least = p->lanes > 2 ? tdi_price(node, p, TDI_WHOLE, 1, owners) : INFINITY;
-    for (int lanes = 2; lanes <= p->lanes; lanes++) {
-        tdi_split split = split_by(node, p, lanes);
-        double price = split == TDI_WHOLE ? INFINITY : tdi_price(node, p, split, lanes, owners);
+    double least = p->threads > 2 ? tdi_price(node, p, TDI_WHOLE, 1, owners) : INFINITY;
+    for (int threads = 2; threads <= p->threads; threads++) {
+        tdi_split split = split_by(node, p, threads);
+        double price = split == TDI_WHOLE ? INFINITY : tdi_price(node, p, split, threads, owners);
         if (price < least) {
             least = price;
-            placement = split == TDI_DEPTH ? place_completion(p, lanes) : (tdi_placement){split, lanes, 0};
+            placement = split == TDI_DEPTH ? place_completion(p, threads) : (tdi_placement){split, threads, 0};
         }
     }
     return placement;

@@ -4,16 +4,16 @@
 
 #include "device/kernel.h"
 
-/* Lane `lane`'s share of `extent`. The cut depends on the extent alone, not on whether rows or columns are meant, since
- * a lane may read as columns what it wrote as rows of the transpose. */
-void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *begin, int64_t *end);
+/* Thread `thread`'s share of `extent`. The cut depends on the extent alone, not on whether rows or columns are meant,
+ * since a thread may read as columns what it wrote as rows of the transpose. */
+void tdi_range(tdi_split split, int64_t extent, int thread, int threads, int64_t *begin, int64_t *end);
 /* The extent that a split divides: axis 0, the last axis, the elements; 1 for TDI_WHOLE. */
 int64_t tdi_split_extent(tdi_split split, const td_shape *shape);
 
-/* The first `lanes` of the lanes share a node by `split`; TDI_WHOLE: lane 0 makes it alone. */
+/* The first `threads` of the threads share a node by `split`; TDI_WHOLE: thread 0 makes it alone. */
 typedef struct tdi_placement {
     tdi_split split; /* never TDI_DEPTH */
-    int lanes;
+    int threads;
     int depth; /* so many divide a product by TDI_DEPTH, whose ending the other two are about; 0: it is not */
 } tdi_placement;
 
@@ -21,18 +21,18 @@ typedef struct tdi_placement {
 typedef struct tdi_placing {
     const tdi_call *call;                                                     /* its shapes and attributes */
     unsigned splits;                                                          /* that its kernel can do */
-    int lanes;                                                                /* that there are */
+    int threads;                                                              /* that there are */
     tdi_placement (*placement_of)(const void *context, const tdi_node *node); /* an earlier node's */
     const void *context;
 } tdi_placing;
 
-/* As its first input of the same size is shared, so that lanes read what they wrote; products and what has no such
- * input by as many lanes as make it soonest, by columns where they are wide enough, else by rows; small work is not
- * shared. Of two lanes both share whatever can be shared. */
+/* As its first input of the same size is shared, so that threads read what they wrote; products and what has no such
+ * input by as many threads as make it soonest, by columns where they are wide enough, else by rows; small work is not
+ * shared. Of two threads both share whatever can be shared. */
 tdi_placement tdi_place(const tdi_node *node, const tdi_placing *placing);
 
-/* Nanoseconds that a node takes when the first `lanes` share it by `split`, with the meeting before it that sharing it
- * so asks for. `owners`: so many lanes have parts of its weight in their caches; 0: none has. */
-double tdi_price(const tdi_node *node, const tdi_placing *placing, tdi_split split, int lanes, int owners);
+/* Nanoseconds that a node takes when the first `threads` share it by `split`, with the meeting before it that sharing
+ * it so asks for. `owners`: so many threads have shards of its weight in their caches; 0: none has. */
+double tdi_price(const tdi_node *node, const tdi_placing *placing, tdi_split split, int threads, int owners);
 
 #endif

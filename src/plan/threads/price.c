@@ -13,7 +13,7 @@
 
 /* Nanoseconds: a line took 34 to 145 to come from the core that wrote it, depending on the host's load, and a meeting
  * of two threads took about 300. */
-static const double hand_over = 100, meeting_a_lane = 150;
+static const double hand_over = 100, meeting_a_thread = 150;
 
 /* What one core does in a nanosecond: operations of products (AVX-512 does more), bytes read from its second-level
  * cache (51 were measured), bytes read that another core has written (6 to 14). */
@@ -34,13 +34,13 @@ static double bytes_of(const tdi_value *value)
 }
 
 /* The largest share of a thread, of 1. */
-static double largest_share(const tdi_call *call, tdi_split split, int lanes)
+static double largest_share(const tdi_call *call, tdi_split split, int threads)
 {
     int64_t most = 0, extent = split == TDI_DEPTH ? tdi_split_extent(TDI_COLUMNS, &call->in[0].shape)
                                                   : tdi_split_extent(split, &call->out.shape);
-    for (int lane = 0; lane < lanes; lane++) {
+    for (int thread = 0; thread < threads; thread++) {
         int64_t begin, end;
-        tdi_range(split, extent, lane, lanes, &begin, &end);
+        tdi_range(split, extent, thread, threads, &begin, &end);
         most = end - begin > most ? end - begin : most;
     }
     if (split == TDI_COLUMNS)
@@ -50,21 +50,21 @@ static double largest_share(const tdi_call *call, tdi_split split, int lanes)
 
 /* The share, of 1, that other threads have computed of a value that a thread reads whole. What is given (weights, rows
  * of the batch) was dealt out to all. */
-static double share_of_others(const tdi_node *in, const tdi_placing *p, int lanes)
+static double share_of_others(const tdi_node *in, const tdi_placing *p, int threads)
 {
-    int producers = is_given(in) ? lanes : p->placement_of(p->context, in).lanes;
+    int producers = is_given(in) ? threads : p->placement_of(p->context, in).threads;
     if (producers > 1)
         return 1 - 1 / (double)producers;
-    return lanes > 1 ? 1 : 0;
+    return threads > 1 ? 1 : 0;
 }
 
 /* Does each thread read of the input what it computed itself, so that they need not meet? */
-static bool reads_own(const tdi_node *in, const tdi_placing *p, tdi_split reads, int lanes)
+static bool reads_own(const tdi_node *in, const tdi_placing *p, tdi_split reads, int threads)
 {
     tdi_placement made = p->placement_of(p->context, in);
-    if (lanes == 1)
+    if (threads == 1)
         return made.split == TDI_WHOLE;
-    return reads != TDI_WHOLE && made.split == reads && made.lanes == lanes;
+    return reads != TDI_WHOLE && made.split == reads && made.threads == threads;
 }
 
 /* The steps of a recurrence that is shared by columns: threads wait for each other at each, and read their own weights.
@@ -76,13 +76,13 @@ static int64_t steps_inside(const tdi_node *node, const tdi_call *call, tdi_spli
 
 /* Bytes of the weight that threads read from, or take away from, the threads that own them: now, and when they are read
  * next. */
-static double taken_away(const tdi_node *node, const tdi_placing *p, tdi_split split, int lanes, int owners)
+static double taken_away(const tdi_node *node, const tdi_placing *p, tdi_split split, int threads, int owners)
 {
     bool reads = node->op->share == TDI_SHARE_PRODUCT && node->in[1]->op == &tdi_op_parameter;
     tdi_split of_weight = reads && split != TDI_WHOLE ? node->op->reads(node, 1, split) : split;
-    if (!owners || (of_weight == TDI_ROWS && lanes == owners))
+    if (!owners || (of_weight == TDI_ROWS && threads == owners))
         return 0;
-    return bytes_of(reads ? &p->call->in[1] : &p->call->out) * (1 / (double)lanes + 1 / (double)owners);
+    return bytes_of(reads ? &p->call->in[1] : &p->call->out) * (1 / (double)threads + 1 / (double)owners);
 }
 
 static double work(const tdi_node *node, const tdi_call *call)
@@ -91,27 +91,27 @@ static double work(const tdi_node *node, const tdi_call *call)
     return whole / tdi_dealt_among(node);
 }
 
-double tdi_price(const tdi_node *node, const tdi_placing *p, tdi_split split, int lanes, int owners)
+double tdi_price(const tdi_node *node, const tdi_placing *p, tdi_split split, int threads, int owners)
 {
     const tdi_call *call = p->call;
     int64_t steps = steps_inside(node, call, split);
-    double own = bytes_of(&call->out), others = taken_away(node, p, split, lanes, owners);
+    double own = bytes_of(&call->out), others = taken_away(node, p, split, threads, owners);
     bool meets = split == TDI_DEPTH, constant = true;
     if (split == TDI_DEPTH) /* the other threads' sums */
-        others += own * (1 - 1 / (double)lanes);
+        others += own * (1 - 1 / (double)threads);
     for (int i = 0; i < node->n_in; i++) {
         const tdi_node *in = node->in[i];
         if (!in)
             continue;
         tdi_split reads = split == TDI_WHOLE ? TDI_WHOLE : node->op->reads(node, i, split);
         if (reads == TDI_WHOLE && !steps && !node->op->dealt)
-            others += bytes_of(&call->in[i]) * share_of_others(in, p, lanes);
-        if (reads != TDI_WHOLE || steps || lanes == 1 || node->op->dealt)
+            others += bytes_of(&call->in[i]) * share_of_others(in, p, threads);
+        if (reads != TDI_WHOLE || steps || threads == 1 || node->op->dealt)
             own += bytes_of(&call->in[i]) / tdi_dealt_among(node);
-        meets = meets || (!is_given(in) && !reads_own(in, p, reads, lanes));
+        meets = meets || (!is_given(in) && !reads_own(in, p, reads, threads));
         constant = constant && in->op->constant;
     }
-    double each = (work(node, call) / operations + own / near_bytes) * largest_share(call, split, lanes);
-    double waits = lanes > 1 && !constant ? hand_over * (double)(lanes * (1 + steps)) : 0;
-    return each + others / far_bytes + waits + (meets ? meeting_a_lane * p->lanes : 0);
+    double each = (work(node, call) / operations + own / near_bytes) * largest_share(call, split, threads);
+    double waits = threads > 1 && !constant ? hand_over * (double)(threads * (1 + steps)) : 0;
+    return each + others / far_bytes + waits + (meets ? meeting_a_thread * p->threads : 0);
 }

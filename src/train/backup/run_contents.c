@@ -125,27 +125,27 @@ void tdi_run_visit_callbacks(td_state *state, td_training *training)
 
 static void save_configuration(td_state *state, const td_model *model)
 {
-    int parts;
+    int shards;
     bool float32;
-    if (!tdi_runtime_is_chosen(model, &parts, &float32))
+    if (!tdi_runtime_is_chosen(model, &shards, &float32))
         return;
     tdi_state_enter(state, "way", NULL);
-    tdi_state_int(state, "parts", &parts);
+    tdi_state_int(state, "parts", &shards);
     tdi_state_flag(state, "float32", &float32);
 }
 
 static void save_sums(td_state *state, td_training *training)
 {
     const tdi_runtime *runtime = tdi_runtime_own(training->model);
-    int count = runtime ? tdi_runtime_sums(runtime, TDI_TRAIN) : 0, parts = count ? tdi_runtime_parts(runtime) : 0;
-    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
+    int count = runtime ? tdi_runtime_sums(runtime, TDI_TRAIN) : 0, shards = count ? tdi_runtime_shards(runtime) : 0;
+    double *sums = calloc((size_t)shards * (size_t)count * 2 + 1, sizeof *sums);
     if (!sums)
         tdi_no_memory(&state->error);
     else if (count)
         tdi_runtime_get_sums(runtime, TDI_TRAIN, sums);
     tdi_state_enter(state, "run", NULL);
     if (sums)
-        tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
+        tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(shards, count, 2), sums);
     free(sums);
 }
 
@@ -199,16 +199,16 @@ static td_status restore_sums(td_state *state, td_training *training, int64_t ba
     tdi_state_enter(state, "run", NULL);
     td_shape shape = tdi_state_shape(state, "sums");
     bool there = shape.rank == 3 && shape.dim[0] <= INT32_MAX && shape.dim[1] <= INT32_MAX;
-    int64_t parts = there ? shape.dim[0] : 0, count = there ? shape.dim[1] : 0;
-    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
+    int64_t shards = there ? shape.dim[0] : 0, count = there ? shape.dim[1] : 0;
+    double *sums = calloc((size_t)shards * (size_t)count * 2 + 1, sizeof *sums);
     if (!sums)
         return tdi_no_memory(error);
-    tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
+    tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(shards, count, 2), sums);
     td_status status = tdi_state_outcome(state, error);
     if (status == TD_OK)
         status = tdi_runtime_for(training->model, TDI_TRAIN, batch, &runtime, error);
     if (status == TD_OK)
-        status = tdi_runtime_put_sums(runtime, TDI_TRAIN, (int)parts, (int)count, sums, error);
+        status = tdi_runtime_put_sums(runtime, TDI_TRAIN, (int)shards, (int)count, sums, error);
     free(sums);
     return status;
 }
@@ -224,14 +224,14 @@ static td_status restore_tuning_cache(const td_state *state, td_model *model, td
 /* Restores in how many shards, and whether in float32, steps were run: steps before this run's may have decided it. */
 static td_status restore_configuration(td_state *state, td_model *model, int64_t batch, tdi_error *error)
 {
-    int parts = 0;
+    int shards = 0;
     bool float32 = false;
     if (!tdi_state_enter(state, "way", NULL))
         return TD_OK;
-    tdi_state_int(state, "parts", &parts);
+    tdi_state_int(state, "parts", &shards);
     tdi_state_flag(state, "float32", &float32);
     TDI_TRY(tdi_state_outcome(state, error));
-    return tdi_runtime_resume(model, parts, float32, batch, error);
+    return tdi_runtime_resume(model, shards, float32, batch, error);
 }
 
 static td_status check_moment(const moment *m, const tdi_run *run, tdi_error *error)

@@ -232,7 +232,7 @@ static td_status write_graph(tdi_events *events, const tdi_graph *graph, tdi_err
 td_status tdi_tensorboard_graph(tdi_events *events, td_model *model, tdi_error *error)
 {
     tdi_program program;
-    TDI_TRY(tdi_program_create(model, TDI_TRAIN, &(tdi_target){.parts = 1, .groups = 1}, &program, error));
+    TDI_TRY(tdi_program_create(model, TDI_TRAIN, &(tdi_target){.shards = 1, .groups = 1}, &program, error));
     td_status status = write_graph(events, program.graph, error);
     tdi_program_release(&program);
     return status;

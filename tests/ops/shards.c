@@ -1,5 +1,5 @@
-/* However a batch is cut, the numbers are those of one device: batch normalization merged over parts, dropout, the mean
- * loss, the penalty of a regularizer. A part without rows changes nothing. */
+/* However a batch is cut, the numbers are those of one device: batch normalization merged over shards, dropout, the
+ * mean loss, the penalty of a regularizer. A shard without rows changes nothing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +16,13 @@ enum { ROWS = 7, WIDTH = 5, COUNT = ROWS * WIDTH, VALUES = 1300 };
 #define DIMS(...) ((td_shape){TD_SHAPE_RANK_(__VA_ARGS__), {__VA_ARGS__}})
 
 typedef struct cut {
-    int parts;
+    int shards;
     int64_t rows[4];
     int group_size;
 } cut;
 
-static const cut one = {.parts = 1, .rows = {ROWS}};
-static const cut uneven = {.parts = 3, .rows = {3, 0, 4}}, many = {.parts = 4, .rows = {1, 2, 0, 4}};
+static const cut one = {.shards = 1, .rows = {ROWS}};
+static const cut uneven = {.shards = 3, .rows = {3, 0, 4}}, many = {.shards = 4, .rows = {1, 2, 0, 4}};
 
 static float x_data[COUNT], dy_data[COUNT];
 
@@ -49,7 +49,7 @@ static void begin(program *p, const cut *c)
 {
     *p = (program){.graph = tdi_graph_create(), .values = {1, 1, 1, 1, 1}};
     assert_non_null(p->graph);
-    p->graph->parts = c->parts;
+    p->graph->shards = c->shards;
     p->x = tdi_input(p->graph, 0, &DIMS(TDI_BATCH, WIDTH), TD_FLOAT32);
     p->dy = tdi_input(p->graph, 1, &DIMS(TDI_BATCH, WIDTH), TD_FLOAT32);
     p->variable = (tdi_variable){.shape = DIMS(WIDTH), .elements = WIDTH};
@@ -60,7 +60,7 @@ static void run(program *p, const cut *c, int64_t step)
     if (p->graph->error.status != TD_OK)
         fail_msg("%s", p->graph->error.message);
     p->evaluation = evaluation_create(&(evaluation_spec){.graph = p->graph,
-                                                         .parts = c->parts,
+                                                         .shards = c->shards,
                                                          .rows = c->rows,
                                                          .group_size = c->group_size,
                                                          .control = {.step = step, .seed = 9},
@@ -76,13 +76,13 @@ static void end(program *p)
     tdi_graph_free(p->graph);
 }
 
-/* A value with a batch, put together from its parts. */
+/* A value with a batch, put together from its shards. */
 static void collect(const program *p, const cut *c, const tdi_node *node, float out[COUNT])
 {
-    for (int part = 0; part < c->parts; part++) {
-        size_t count = (size_t)(c->rows[part] * WIDTH);
+    for (int shard = 0; shard < c->shards; shard++) {
+        size_t count = (size_t)(c->rows[shard] * WIDTH);
         if (count)
-            memcpy(out, evaluation_value(p->evaluation, node, part), count * sizeof *out);
+            memcpy(out, evaluation_value(p->evaluation, node, shard), count * sizeof *out);
         out += count;
     }
 }
@@ -126,14 +126,14 @@ static void check_moving(const cut *c, bool variance)
     tdi_node *gathered = tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x, 1));
     tdi_batch_norm_moving(p.graph, tdi_parameter(p.graph, &p.variable), gathered, 0.75f, variance, false);
     run(&p, c, 0);
-    int size = c->group_size ? c->group_size : c->parts;
+    int size = c->group_size ? c->group_size : c->shards;
     for (int j = 0; j < WIDTH; j++) {
         double batch = 0;
         int64_t row = 0;
-        for (int first = 0; first < c->parts; first += size) {
+        for (int first = 0; first < c->shards; first += size) {
             int64_t begins = row;
-            for (int part = first; part < first + size; part++)
-                row += c->rows[part];
+            for (int shard = first; shard < first + size; shard++)
+                row += c->rows[shard];
             double mean = 0, m2 = 0;
             for (int64_t r = begins; r < row; r++)
                 mean += (double)x_data[r * WIDTH + j] / (double)(row - begins);
@@ -149,8 +149,8 @@ static void check_moving(const cut *c, bool variance)
 static void moving_statistics_weigh_by_rows(void **state)
 {
     (void)state;
-    const cut alone = {.parts = 4, .rows = {1, 2, 0, 4}, .group_size = 1};
-    const cut pairs = {.parts = 4, .rows = {1, 2, 0, 4}, .group_size = 2};
+    const cut alone = {.shards = 4, .rows = {1, 2, 0, 4}, .group_size = 1};
+    const cut pairs = {.shards = 4, .rows = {1, 2, 0, 4}, .group_size = 2};
     const cut *cuts[] = {&one, &many, &alone, &pairs};
     for (int k = 0; k < 4; k++) {
         check_moving(cuts[k], false);
@@ -162,7 +162,7 @@ static void moving_statistics_weigh_by_rows(void **state)
 static void nothing_moves_without_rows(void **state)
 {
     (void)state;
-    const cut none = {.parts = 2, .rows = {0, 0}};
+    const cut none = {.shards = 2, .rows = {0, 0}};
     program p;
     begin(&p, &none);
     tdi_node *gathered = tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x, 1));
@@ -224,32 +224,32 @@ static void dropout_keeps_its_rate(void **state)
 }
 
 /* Runs the program, which ends there. */
-static double sum_over_parts(program *p, const cut *c, const tdi_node *mean)
+static double sum_over_shards(program *p, const cut *c, const tdi_node *mean)
 {
     double sum = 0;
     run(p, c, 0);
-    for (int part = 0; part < c->parts; part++)
-        sum += (double)*(const float *)evaluation_value(p->evaluation, mean, part);
+    for (int shard = 0; shard < c->shards; shard++)
+        sum += (double)*(const float *)evaluation_value(p->evaluation, mean, shard);
     end(p);
     return sum;
 }
 
-static double mean_of_parts(const cut *c)
+static double mean_of_shards(const cut *c)
 {
     program p;
     begin(&p, c);
-    return sum_over_parts(&p, c, tdi_batch_mean(p.graph, p.x));
+    return sum_over_shards(&p, c, tdi_batch_mean(p.graph, p.x));
 }
 
-static void parts_of_a_mean_add_up(void **state)
+static void shards_of_a_mean_add_up(void **state)
 {
     (void)state;
     double expected = 0;
     for (int i = 0; i < COUNT; i++)
         expected += (double)x_data[i] / (double)COUNT;
-    assert_true(fabs(mean_of_parts(&one) - expected) <= 1e-4);
-    assert_true(fabs(mean_of_parts(&uneven) - expected) <= 1e-4);
-    assert_true(fabs(mean_of_parts(&many) - expected) <= 1e-4);
+    assert_true(fabs(mean_of_shards(&one) - expected) <= 1e-4);
+    assert_true(fabs(mean_of_shards(&uneven) - expected) <= 1e-4);
+    assert_true(fabs(mean_of_shards(&many) - expected) <= 1e-4);
 }
 
 /* The rows' penalties of a weight of so many elements, 1, -2, 3, ..., which depend on no cut; their mean. */
@@ -263,9 +263,9 @@ static double penalty_of_rows(const cut *c, int64_t elements, float rows[ROWS])
     const tdi_node *penalty = tdi_regularization(p.graph, tdi_parameter(p.graph, &p.variable), 0.5f, 0.25f);
     run(&p, c, 0);
     double sum = 0;
-    for (int part = 0, row = 0; part < c->parts; part++)
-        for (int64_t r = 0; r < c->rows[part]; r++, row++) {
-            rows[row] = ((const float *)evaluation_value(p.evaluation, penalty, part))[r];
+    for (int shard = 0, row = 0; shard < c->shards; shard++)
+        for (int64_t r = 0; r < c->rows[shard]; r++, row++) {
+            rows[row] = ((const float *)evaluation_value(p.evaluation, penalty, shard))[r];
             sum += (double)rows[row];
         }
     end(&p);
@@ -275,7 +275,7 @@ static double penalty_of_rows(const cut *c, int64_t elements, float rows[ROWS])
 static void rows_have_the_penalty_on_average(void **state)
 {
     (void)state;
-    const cut single = {.parts = 3, .rows = {0, 1, 0}};
+    const cut single = {.shards = 3, .rows = {0, 1, 0}};
     const int64_t sizes[] = {1, 256, 257, VALUES};
     for (int k = 0; k < 4; k++) {
         double n = (double)sizes[k], expected = 0.5 * n * (n + 1) / 2 + 0.25 * n * (n + 1) * (2 * n + 1) / 6;
@@ -296,8 +296,8 @@ static void rows_share_a_penalty_without_gap(void **state)
     enum { ELEMENTS = 1000 * TDI_PENALTY_UNIT + 3 };
     tdi_control control = {.rows = (1 << 24) + 3};
     tdi_value in = {.shape = DIMS(ELEMENTS)};
-    tdi_part part = {0};
-    tdi_call call = {.in = &in, .part = &part, .control = &control};
+    tdi_shard shard = {0};
+    tdi_call call = {.in = &in, .shard = &shard, .control = &control};
     int64_t end = 0;
     for (int64_t row = 0; row < control.rows; row++) {
         tdi_penalty_range range = tdi_penalty_range_of(&call, row);
@@ -308,17 +308,17 @@ static void rows_share_a_penalty_without_gap(void **state)
 }
 
 /* The mean of those that are not 100, rounded towards 0. */
-static double valid_mean_of_parts(const cut *c)
+static double valid_mean_of_shards(const cut *c)
 {
     program p;
     begin(&p, c);
     tdi_node *labels = tdi_cast(p.graph, p.x, TD_INT32);
     tdi_node *valid = tdi_all_gather(p.graph, tdi_count_valid(p.graph, labels, 100));
     tdi_node *weighted = tdi_binary(p.graph, TDI_MULTIPLY, p.x, tdi_valid_weights(p.graph, labels, valid, 100));
-    return sum_over_parts(&p, c, tdi_batch_mean(p.graph, weighted));
+    return sum_over_shards(&p, c, tdi_batch_mean(p.graph, weighted));
 }
 
-static void valid_positions_are_counted_over_all_parts(void **state)
+static void valid_positions_are_counted_over_all_shards(void **state)
 {
     (void)state;
     double sum = 0;
@@ -329,9 +329,9 @@ static void valid_positions_are_counted_over_all_parts(void **state)
             count++;
         }
     assert_true(count > 0 && count < COUNT);
-    assert_true(fabs(valid_mean_of_parts(&one) - sum / count) <= 1e-4);
-    assert_true(fabs(valid_mean_of_parts(&uneven) - sum / count) <= 1e-4);
-    assert_true(fabs(valid_mean_of_parts(&many) - sum / count) <= 1e-4);
+    assert_true(fabs(valid_mean_of_shards(&one) - sum / count) <= 1e-4);
+    assert_true(fabs(valid_mean_of_shards(&uneven) - sum / count) <= 1e-4);
+    assert_true(fabs(valid_mean_of_shards(&many) - sum / count) <= 1e-4);
 }
 
 int main(void)
@@ -343,7 +343,7 @@ int main(void)
                                        cmocka_unit_test(dropout_keeps_its_rate),
                                        cmocka_unit_test(rows_have_the_penalty_on_average),
                                        cmocka_unit_test(rows_share_a_penalty_without_gap),
-                                       cmocka_unit_test(parts_of_a_mean_add_up),
-                                       cmocka_unit_test(valid_positions_are_counted_over_all_parts)};
+                                       cmocka_unit_test(shards_of_a_mean_add_up),
+                                       cmocka_unit_test(valid_positions_are_counted_over_all_shards)};
     return cmocka_run_group_tests(tests, fill, NULL);
 }
