@@ -461,6 +461,9 @@ static inline int tdi_tree_half(int count)
 /* The sum of values[i][offset] in a fixed tree, ((0+1)+(2+3))+..., an odd last one carried up: its bits depend on the
  * count alone. */
 float tdi_tree_sum(float *const *values, int count, int64_t offset);
+typedef struct tdi_reduce_scatter_attrs {
+    int shards; /* set by the constructor, from the graph */
+} tdi_reduce_scatter_attrs;
 /* The sum over shards of a variable's gradient by tdi_tree_sum, in shard 0's arena; each replica computes its own
  * range. In the update phase. */
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);

@@ -73,14 +73,15 @@ static void reduce_scatter_reference(const tdi_call *call)
 
 static double reduce_scatter_flops(const tdi_call *call)
 {
-    int others = call->shard ? call->shard->shards - 1 : 0;
-    return (double)others * (double)tdi_shape_elements(&call->out.shape);
+    int shards = ((const tdi_reduce_scatter_attrs *)call->attrs)->shards;
+    return (double)(shards - 1) * (double)tdi_shape_elements(&call->out.shape);
 }
 
 const tdi_op tdi_op_reduce_scatter = {.reduces = true,
                                       .name = "reduce_scatter",
                                       .min_in = 1,
                                       .max_in = 1,
+                                      .attrs_size = sizeof(tdi_reduce_scatter_attrs),
                                       .infer = reduce_scatter_infer,
                                       .no_gradient = "it is part of an update",
                                       .reference = reduce_scatter_reference,
@@ -89,5 +90,6 @@ const tdi_op tdi_op_reduce_scatter = {.reduces = true,
 
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable)
 {
-    return tdi_reduced_gradient(tdi_node_create(graph, &tdi_op_reduce_scatter, NULL, 1, &gradient), variable);
+    tdi_reduce_scatter_attrs attrs = {graph->shards};
+    return tdi_reduced_gradient(tdi_node_create(graph, &tdi_op_reduce_scatter, &attrs, 1, &gradient), variable);
 }
