@@ -163,7 +163,7 @@ static void add_update(scheduler *s, const update *update)
     }
 }
 
-/* Where norms are taken of gradients all that changes anything comes after the last meetings anyway. */
+/* Where norms of gradients are taken, all effects come after the last meetings anyway. */
 static bool puts_off_updates(const scheduler *s)
 {
     return s->graph->effects_last && !s->graph->norms;
