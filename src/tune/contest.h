@@ -1,7 +1,7 @@
 /* contest.h - which of several candidates is the fastest here: answered from the tuning cache, else by the clock.
  *
  *     tdi_tuned question = {.machine = device->identity, .key = "matmul ...", .count = 2,
- *                           .candidates = {{"quick matmul"}, {"onednn matmul"}}};
+ *                           .candidates = {{.name = "quick matmul"}, {.name = "onednn matmul"}}};
  *     tdi_contest contest = {.rounds = 3, .context = mine, .begin = warm_up, .run = run_one, .end = release};
  *     const tdi_tuned *answer;
  *     TDI_TRY(tdi_contest_answer(cache, td_context, &question, &contest, &answer, error));

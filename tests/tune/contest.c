@@ -57,7 +57,10 @@ static void end(tdi_contest *contest)
 
 static td_status ask(tdi_tuning_cache *cache, td_context *context, const char *key, const tdi_tuned **answer)
 {
-    tdi_tuned question = {.machine = "here", .key = key, .count = CANDIDATES, .candidates = {{"a"}, {"b"}, {"c"}}};
+    tdi_tuned question = {.machine = "here",
+                          .key = key,
+                          .count = CANDIDATES,
+                          .candidates = {{.name = "a"}, {.name = "b"}, {.name = "c"}}};
     tdi_contest contest = {.rounds = ROUNDS, .hopeless = 1.5, .begin = begin, .run = run, .end = end};
     tdi_error error = {0};
     return tdi_contest_answer(cache, context, &question, &contest, answer, &error);
