@@ -122,14 +122,14 @@ static inline bool tdi_has_zeros(const float *x, int64_t n)
  * more; the last vector of a row may overlap the one before it. */
 static inline bool tdi_all_finite(const float *data, int64_t row, int64_t rows, const uint16_t *at, int64_t columns)
 {
-    enum { ABREAST = 4 };
-    tdi_vector sum[ABREAST] = {{0}};
+    enum { VECTORS = 4 };
+    tdi_vector sum[VECTORS] = {{0}};
     for (int64_t i = 0; i < rows; i++) {
         const float *from = data + (at ? at[i] : i) * row;
         int64_t j = 0;
-        for (; j + ABREAST * TDI_WIDTH <= columns; j += ABREAST * TDI_WIDTH) {
+        for (; j + VECTORS * TDI_WIDTH <= columns; j += VECTORS * TDI_WIDTH) {
             TDI_UNROLL
-            for (int v = 0; v < ABREAST; v++)
+            for (int v = 0; v < VECTORS; v++)
                 sum[v] += tdi_load(from + j + v * TDI_WIDTH) * 0.0f;
         }
         for (; j < columns; j += TDI_WIDTH)

@@ -9,7 +9,7 @@
 #include "cpu/isa.h"
 #include "cpu/math_isa.h"
 
-enum { TDI_ABREAST = 4, TDI_EXPONENTIALS = 2 * TDI_ABREAST }; /* vectors at a time, at most */
+enum { TDI_MOST_VECTORS = 4, TDI_EXPONENTIALS = 2 * TDI_MOST_VECTORS }; /* vectors at a time, at most */
 
 /* 1 / x for x > 0, exact to the last place or the one before it. */
 static inline tdi_vector tdi_reciprocal(tdi_vector x)
@@ -231,7 +231,7 @@ TDI_INLINE tdi_vector tanh_term(int term, tdi_vector_bits piece)
 TDI_INLINE void tdi_tanh_vectors(const tdi_vector *x, tdi_vector *y, int count)
 {
     const tdi_vector_bits sign = (tdi_vector_bits){0} + INT32_MIN;
-    tdi_vector r[TDI_ABREAST], p[TDI_ABREAST], piece[TDI_ABREAST];
+    tdi_vector r[TDI_MOST_VECTORS], p[TDI_MOST_VECTORS], piece[TDI_MOST_VECTORS];
     for (int i = 0; i < count; i++)
         r[i] = tdi_clamp_above((tdi_vector)((tdi_vector_bits)x[i] & ~sign), TANH_MOST);
     for (int i = 0; i < count; i++)
@@ -253,7 +253,7 @@ TDI_INLINE void tdi_tanh_vectors(const tdi_vector *x, tdi_vector *y, int count)
 TDI_INLINE void tdi_tanh_vectors(const tdi_vector *x, tdi_vector *y, int count)
 {
     const tdi_vector_bits sign = (tdi_vector_bits){0} + INT32_MIN;
-    tdi_vector r[TDI_ABREAST], p[TDI_ABREAST], scale[TDI_ABREAST];
+    tdi_vector r[TDI_MOST_VECTORS], p[TDI_MOST_VECTORS], scale[TDI_MOST_VECTORS];
     for (int i = 0; i < count; i++)
         r[i] = tdi_clamp_above((tdi_vector)((tdi_vector_bits)x[i] & ~sign), 10.0f);
     for (int i = 0; i < count; i++)

@@ -113,7 +113,7 @@ static inline float hard_silu_slope(float x)
 
 TDI_INLINE void tanh_vectors(const float *from, float *to, int count)
 {
-    tdi_vector x[TDI_ABREAST];
+    tdi_vector x[TDI_MOST_VECTORS];
     for (int i = 0; i < count; i++)
         x[i] = tdi_load(from + i * TDI_WIDTH);
     tdi_tanh_vectors(x, x, count);
@@ -123,10 +123,10 @@ TDI_INLINE void tanh_vectors(const float *from, float *to, int count)
 
 static void tanh_loop(int64_t n, const float *from, float *to)
 {
-    enum { ABREAST = TDI_WIDTH == 16 ? TDI_ABREAST : 2 }; /* vectors at a time, in 32 or 16 registers */
+    enum { VECTORS = TDI_WIDTH == 16 ? TDI_MOST_VECTORS : 2 }; /* vectors at a time, in 32 or 16 registers */
     int64_t i = 0;
-    for (; i + ABREAST * TDI_WIDTH <= n; i += ABREAST * TDI_WIDTH)
-        tanh_vectors(from + i, to + i, ABREAST);
+    for (; i + VECTORS * TDI_WIDTH <= n; i += VECTORS * TDI_WIDTH)
+        tanh_vectors(from + i, to + i, VECTORS);
     for (; i < n; i += TDI_WIDTH) {
         tdi_vector x = tdi_get_first(false, from, i, tdi_least(n - i, TDI_WIDTH));
         tdi_tanh_vectors(&x, &x, 1);

@@ -106,7 +106,7 @@ TDI_INLINE void unsquash_block(blocks b, int64_t at, tdi_vector squashed)
 
 TDI_INLINE void unsquash(blocks b, int count)
 {
-    tdi_vector c[TDI_ABREAST], squashed[TDI_ABREAST];
+    tdi_vector c[TDI_MOST_VECTORS], squashed[TDI_MOST_VECTORS];
     for (int i = 0; i < count; i++)
         c[i] = tdi_load(b.made + GATES * b.units + i * TDI_WIDTH);
     tdi_tanh_vectors(c, squashed, count);
@@ -121,7 +121,7 @@ static void unsquash_one(const blocks *b)
 
 static void unsquash_blocks(const blocks *b)
 {
-    unsquash(*b, TDI_ABREAST);
+    unsquash(*b, TDI_MOST_VECTORS);
 }
 
 static const float *padded(const float *from, int64_t units, float *to)
@@ -162,7 +162,7 @@ static void row_back(const backward *b, int64_t step, int64_t i)
     blocks at = blocks_of(b, step, i);
     int64_t units = b->own.units;
     for (int64_t count; units > 0; units -= count) {
-        count = units >= TDI_ABREAST * TDI_WIDTH ? TDI_ABREAST * TDI_WIDTH : TDI_WIDTH;
+        count = units >= TDI_MOST_VECTORS * TDI_WIDTH ? TDI_MOST_VECTORS * TDI_WIDTH : TDI_WIDTH;
         if (units < TDI_WIDTH)
             unsquash_rest(at, units);
         else if (count > TDI_WIDTH)

@@ -551,7 +551,7 @@ TDI_INLINE void squash_gates(blocks b, int64_t at, int count, tdi_vector *c, tdi
 
 TDI_INLINE void squash(blocks b, int count)
 {
-    tdi_vector c[TDI_ABREAST], out[TDI_ABREAST], squashed[TDI_ABREAST];
+    tdi_vector c[TDI_MOST_VECTORS], out[TDI_MOST_VECTORS], squashed[TDI_MOST_VECTORS];
     int pair = count < PAIR ? count : PAIR;
     TDI_UNROLL
     for (int i = 0; i < count; i += pair)
@@ -570,7 +570,7 @@ static void squash_one(const blocks *b)
 
 static void squash_blocks(const blocks *b)
 {
-    squash(*b, TDI_ABREAST);
+    squash(*b, TDI_MOST_VECTORS);
 }
 
 /* Makes the rest of a row's units, fewer than a vector holds. */
@@ -600,10 +600,10 @@ static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit
                 .sections = f->reserve.sections,
                 .units = f->reserve.units};
     for (int64_t count; units > 0; units -= count * TDI_WIDTH) {
-        count = units >= TDI_ABREAST * TDI_WIDTH ? TDI_ABREAST : 1;
+        count = units >= TDI_MOST_VECTORS * TDI_WIDTH ? TDI_MOST_VECTORS : 1;
         if (units < TDI_WIDTH)
             squash_rest(b, units);
-        else if (count == TDI_ABREAST)
+        else if (count == TDI_MOST_VECTORS)
             squash_blocks(&b);
         else
             squash_one(&b);
