@@ -34,6 +34,8 @@ JOBS = str(len(os.sched_getaffinity(0)))
 ONCE = "keras|structure|slow"  # labels of tests that the first stage alone runs
 OUTSIDE = "^(tool|bench)/|^train/(kill|larger)$"  # tests in which neither the compiler nor oneDNN makes a difference
 ONE_THREAD = "^(bench|files|formats|fuzz|graph|headers|layers|ops|passes)/"  # tests that start no thread, or none that they share with others
+SAME_THREADS = "^tool/(arguments|backup|callbacks|classes|files|find_lr|generate|help|plot|rates|stages)$"  # the library's tests have theirs
+LONG = "^examples/(char_lstm|pollution)$"  # real training, by what shorter tests have shown to the sanitizers
 SLOWEST = 6  # tests of a stage that are named with their times
 
 BEGAN = time.monotonic()
@@ -168,7 +170,7 @@ def thread_sanitizer_stage():
         skipped.append("thread: programs with -fsanitize=thread do not start on this machine")
         return
     stage("thread", "thread sanitizer", "cc", ["-DTANDEM_SANITIZE=thread", "-DTANDEM_VECTORS=OFF", *SANITIZED],
-          ("-LE", ONCE, "-E", ONE_THREAD), environment={"TSAN_OPTIONS": "halt_on_error=1"}, prefix=prefix)
+          ("-LE", ONCE, "-E", "|".join([ONE_THREAD, SAME_THREADS, LONG])), environment={"TSAN_OPTIONS": "halt_on_error=1"}, prefix=prefix)
 
 
 def fuzz_one(program):
@@ -266,7 +268,7 @@ def main():
     stage("clang", "no warnings, and the tests, with Clang, without oneDNN", "clang", ["-DTANDEM_WERROR=ON", "-DTANDEM_ONEDNN=OFF"],
           ("-LE", ONCE, "-E", OUTSIDE))
     stage("address", "address and undefined-behaviour sanitizers", "cc", ["-DTANDEM_SANITIZE=address,undefined", *SANITIZED],
-          environment={"UBSAN_OPTIONS": "print_stacktrace=1"})
+          ("-LE", ONCE, "-E", LONG), environment={"UBSAN_OPTIONS": "print_stacktrace=1"})
     thread_sanitizer_stage()
     other_debian_stage(debian, debian_prepared)
     fuzz_stage()

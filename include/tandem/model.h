@@ -545,8 +545,8 @@ typedef struct td_explain_args {
  * "layer", "variable" (the weight whose gradient or new value it makes; else left out), "op", "pass" (forward,
  * backward, update), "kernel", the "choice" between kernels, how threads "share" it (whole, rows, columns, flat, depth)
  * and how many "lanes" do, "shape", "flops", "bytes" (read and written), "kept_bytes" (of them, of weights and slots),
- * whether products are of "bfloat16" numbers, whether it runs "once" for all shards of a replica, whether the threads
- * meet before it ("barrier"), and whether it runs with the op before it, a stretch of elements at a time ("chained").
+ * whether products are of "bfloat16" numbers, whether it runs "once" for all shards of a replica, and whether the
+ * threads meet before it ("barrier").
  * A choice is null where the clock was not asked, else an object: what was "taken", the "us" of each candidate by its
  * name, and whether that is "unsure" and timed again by the next process, as beside other processes.
  *

@@ -36,11 +36,6 @@ typedef struct tdi_kernel {
     bool widens;     /* it computes bfloat16 calls in float32 */
     unsigned splits; /* TDI_CAN_...: how threads can share its output; 0: one thread makes it all */
 
-    /* It works element by element: a stretch of the output depends on the same stretch of the inputs of its size, and
-     * on all of smaller ones. The plan may then call run for any stretch of a thread's share, split TDI_FLAT, without
-     * another prepare (fused pointwise ops). */
-    bool pointwise;
-
     /* Returns why the kernel cannot take the call, in a few words that explain shows ("float64 input"), borrowed; NULL:
      * it can. NULL function: it takes every call. */
     const char *(*declines)(const tdi_call *call);

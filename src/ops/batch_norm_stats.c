@@ -71,7 +71,7 @@ static double stats_flops(const tdi_call *call)
 
 /* ---- several shards ---- */
 
-/* gathered holds `per_part` rows of each shard, or of each group where shards have several. */
+/* gathered holds `per_shard` rows of each shard, or of each group where shards have several. */
 static td_status check_gathered(const tdi_node *node, int i, int64_t per_shard, bool grouped, tdi_error *error)
 {
     const td_shape *gathered = &node->in[i]->shape;
@@ -79,9 +79,9 @@ static td_status check_gathered(const tdi_node *node, int i, int64_t per_shard, 
     if (gathered->rank == 3 && gathered->dim[0] == node->graph->shards &&
         (gathered->dim[1] == per_shard || (grouped && gathered->dim[1] % per_shard == 0)))
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "statistics of %s: they must be [%d, %lld%s, channels], all %d parts'",
-                    TDI_TEXT(gathered), node->graph->shards, (long long)per_shard, grouped ? " a group" : "",
-                    node->graph->shards);
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "statistics of %s: they must be [%d, %lld%s, channels], of all %d shards", TDI_TEXT(gathered),
+                    node->graph->shards, (long long)per_shard, grouped ? " a group" : "", node->graph->shards);
 }
 
 static td_status merge_infer(tdi_node *node, tdi_error *error)

@@ -41,7 +41,7 @@ static td_status reduce_infer(tdi_node *node, tdi_error *error)
                         reduce_names[attrs->kind], attrs->axes, TDI_TEXT(x), x->rank);
     if (attrs->kind == TDI_MEAN && tdi_shape_has_batch(x) && reduced(attrs, 0))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "mean of %s over the batch: a part does not know the global count; use batch_mean",
+                        "mean of %s over the batch: a shard does not know the global count; use batch_mean",
                         TDI_TEXT(x));
     node->shape = attrs->keepdims ? kept_shape(x, attrs) : dropped_shape(x, attrs);
     node->dtype = TD_FLOAT32;

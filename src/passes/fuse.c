@@ -94,7 +94,7 @@ static bool fuse_gates(tdi_rewriter *r, tdi_node *node)
 }
 
 /* Drops the inputs that lstm_output has for its gradient rule alone. */
-static void forget_rules(tdi_graph *graph)
+static void drop_gradient_inputs(tdi_graph *graph)
 {
     for (int i = 0; i < graph->nodes.count; i++)
         if (graph->nodes.at[i]->op == &tdi_op_lstm_output)
@@ -228,7 +228,7 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *remarks)
                                              {&tdi_op_adam, fuse_update},
                                              {&tdi_op_sgd, fuse_update},
                                              {0}};
-    forget_rules(graph);
+    drop_gradient_inputs(graph);
     TDI_TRY(tdi_rewrite(graph, rules, remarks));
     return tdi_fuse_losses(graph, remarks);
 }

@@ -8,19 +8,13 @@ static double planned_flops(const tdi_planned *step)
     return flops / tdi_dealt_among(step->node);
 }
 
-static bool is_forwarded(const tdi_planned *step, int i)
-{
-    return step->forwarded_inputs && step->forwarded_inputs >> i & 1u;
-}
-
-/* An update reads the slots that it writes. A forwarded value never leaves the caches. `kept`: of weights and slots
- * alone. */
+/* An update reads the slots that it writes. `kept`: of weights and slots alone. */
 static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kept)
 {
     const tdi_node *node = step->node;
     double bytes = 0;
     for (int i = 0; i < node->n_in; i++) {
-        if (!node->in[i] || is_forwarded(step, i))
+        if (!node->in[i])
             continue;
         tdi_home home = tdi_root(node->in[i])->home;
         if (!kept || home == TDI_HOME_VARIABLE || home == TDI_HOME_SLOT)
@@ -33,7 +27,7 @@ static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kep
 
 static double planned_bytes(const tdi_plan *plan, const tdi_planned *step)
 {
-    return bytes_read(plan, step, false) + (step->forwards ? 0 : (double)tdi_node_bytes(plan, step->node));
+    return bytes_read(plan, step, false) + (double)tdi_node_bytes(plan, step->node);
 }
 
 static double kept_bytes(const tdi_plan *plan, const tdi_planned *step)
@@ -97,8 +91,6 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .bfloat16 = node->op->multiplies && is_narrow(node),
                         .update_phase = node->update_phase,
                         .barrier = step->barrier,
-                        .fused = step->fused,
-                        .takes_forwarded = step->forwarded_inputs,
                         .constant = step->constant,
                         .by_depth = step->finish,
                         .ended_by = by->depth && by->threads != by->depth ? by->threads : 0,

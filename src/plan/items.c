@@ -27,49 +27,29 @@ static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_thread_i
     return true;
 }
 
-/* Adds the list's last call to the fused ones before it. */
-static void extend_fused(tdi_thread_items *list)
-{
-    tdi_item *last = &list->items.at[list->items.count - 1], *head = last - 1;
-    while (!head->length)
-        head--;
-    last->length = 0;
-    head->kind = TDI_ITEM_FUSED;
-    head->length++;
-}
-
 static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_thread_items *list, int thread)
 {
     const tdi_call *call = &step->calls[thread];
-    tdi_item item = {.kind = TDI_ITEM_CALL,
-                     .update_phase = step->node->update_phase,
-                     .call = call,
-                     .length = 1,
-                     .forwards = step->forwards,
-                     .forwarded_inputs = step->forwarded_inputs};
+    tdi_item item = {.kind = TDI_ITEM_CALL, .update_phase = step->node->update_phase, .call = call};
     bool lockstep = tdi_is_lockstep(plan, step);
     if (!has_work(plan, step, thread))
-        return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_IDLE, .length = 1}));
+        return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_IDLE}));
     if (lockstep) {
         item.kind = TDI_ITEM_LOCKSTEP;
         item.run_serially = step->kernel->run_serially;
     }
-    if (!list_inputs(step->node, call, list) || !tdi_push(&list->items, item))
-        return false;
-    if (step->fused)
-        extend_fused(list);
-    return true;
+    return list_inputs(step->node, call, list) && tdi_push(&list->items, item);
 }
 
 static bool list_barrier(tdi_thread_items *list)
 {
-    return tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER, .length = 1}));
+    return tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER}));
 }
 
 static bool list_finish(const tdi_planned *step, tdi_thread_items *list, int thread)
 {
     const tdi_call *call = &step->finish[thread];
-    tdi_item item = {.kind = TDI_ITEM_CALL, .update_phase = step->node->update_phase, .call = call, .length = 1};
+    tdi_item item = {.kind = TDI_ITEM_CALL, .update_phase = step->node->update_phase, .call = call};
     return list_inputs(step->node, call, list) && list_barrier(list) && (!call->run || tdi_push(&list->items, item));
 }
 

@@ -76,7 +76,6 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     TDI_TRY(make_locksteps(plan, error));
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
-    TDI_TRY(tdi_fuse_pointwise(plan, error));
     return tdi_list_items(plan, error);
 }
 
@@ -199,8 +198,6 @@ static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *
 
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
 {
-    for (int thread = 0; thread < plan->spec.threads; thread++)
-        plan->threads[thread].forwarded = bindings->scratch[thread] + plan->forwarded_at;
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
         for (int thread = 0; step->node && thread < plan->spec.threads; thread++) {

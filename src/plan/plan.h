@@ -121,8 +121,6 @@ typedef struct tdi_plan_op {
     bool bfloat16;         /* products of bfloat16 numbers */
     bool update_phase;     /* of the update phase: run once for all shards of a replica */
     bool barrier;          /* the threads meet before it */
-    bool fused;            /* it runs with the op before it, a stretch of elements at a time */
-    bool takes_forwarded;  /* of which it reads the value before that is stored */
     bool constant;         /* run once, when addresses are bound, and not in each step */
     bool by_depth;         /* threads divide its sums and meet inside */
     int ended_by;          /* by_depth: so many threads end it; 0: as many as share it */

@@ -21,18 +21,15 @@ typedef struct tdi_placed {
 /* A step of the schedule. */
 typedef struct tdi_planned {
     const tdi_node *node;
-    const tdi_kernel *kernel;  /* NULL: the op's reference */
-    bool barrier;              /* the threads meet before it */
-    bool constant;             /* run once, when addresses are bound */
-    bool fused;                /* run stretch by stretch with the step before it */
-    bool forwards;             /* its value is read by the next of the fused ops alone, and not stored */
-    unsigned forwarded_inputs; /* bit i: input i is the value that the step before it forwards */
-    tdi_call *calls;           /* [threads]; run NULL: the thread has no share */
-    tdi_call *finish;          /* [threads]: TDI_DEPTH's second half, behind a meeting; NULL: there is none */
-    int sums;                  /* with `finish`: the storage of the threads' sums */
-    tdi_lockstep lockstep;     /* of the threads that share it, where they wait for each other inside the kernel */
-    tdi_text remarks;          /* which kernels declined, and why */
-    const tdi_tuned *tuned;    /* between kernels; NULL: one was sure */
+    const tdi_kernel *kernel; /* NULL: the op's reference */
+    bool barrier;             /* the threads meet before it */
+    bool constant;            /* run once, when addresses are bound */
+    tdi_call *calls;          /* [threads]; run NULL: the thread has no share */
+    tdi_call *finish;         /* [threads]: TDI_DEPTH's second half, behind a meeting; NULL: there is none */
+    int sums;                 /* with `finish`: the storage of the threads' sums */
+    tdi_lockstep lockstep;    /* of the threads that share it, where they wait for each other inside the kernel */
+    tdi_text remarks;         /* which kernels declined, and why */
+    const tdi_tuned *tuned;   /* between kernels; NULL: one was sure */
 } tdi_planned;
 
 /* Memory that kernel trials use, one after the other. */
@@ -53,7 +50,6 @@ struct tdi_plan {
     int64_t activation_bytes, exchange_bytes, constant_bytes;
     char *constants;           /* the plan's own memory; that of activations is shared with other plans */
     size_t scratch_bytes;      /* of each thread */
-    size_t forwarded_at;       /* where in the scratch forwarded values are */
     size_t packed_bytes;       /* of all packed-weight caches */
     tdi_thread_items *threads; /* [threads]: each thread's items */
     uint64_t labelled;         /* the trace that the labels belong to */

@@ -1,8 +1,7 @@
 /* run.c - the walk over a plan's items.
  *
- * The plan has turned a step into a list of items for each thread: calls, fused pointwise calls and meetings, in
- * segments between which stand the collectives. Running a step is walking the lists: nothing is allocated, locked or
- * decided.
+ * The plan has turned a step into a list of items for each thread: calls and meetings, in segments between which
+ * stand the collectives. Running a step is walking the lists: nothing is allocated, locked or decided.
  *
  * One function walks a list, in three cases. A thread that walks its own list waits at its meetings. With a trace it
  * also notes when each item began and ended. One thread in the place of all walks each list up to its next meeting, the
@@ -16,54 +15,6 @@
 #include "ops/op_helpers.h"
 #include "plan/plan_struct.h"
 
-/* ---- fused pointwise ops ---- */
-
-/* The address that op `i` of a fused run has for elements that lie in a buffer of the scratch from element `at` on. */
-static void *forwarded(const char *buffers, int i, int64_t at, td_dtype dtype)
-{
-    uintptr_t stretch = (uintptr_t)buffers + (uintptr_t)(i % 2) * TDI_FORWARDED_BYTES / 2;
-    return (void *)(stretch - (uintptr_t)at * td_dtype_size(dtype));
-}
-
-static void run_stretch(const tdi_item *items, int i, int64_t at, int64_t end, const char *buffers)
-{
-    tdi_call stretch = *items[i].call;
-    tdi_value in[TDI_MOST_FUSED_INPUTS];
-    stretch.split = TDI_FLAT;
-    stretch.begin = at;
-    stretch.end = end - at < TDI_STRETCH ? end : at + TDI_STRETCH;
-    if (items[i].forwarded_inputs) {
-        memcpy(in, stretch.in, (size_t)stretch.n_in * sizeof *in);
-        for (int j = 0; j < stretch.n_in; j++)
-            if (items[i].forwarded_inputs >> j & 1u)
-                in[j].data = forwarded(buffers, i - 1, at, in[j].dtype);
-        stretch.in = in;
-    }
-    if (items[i].forwards)
-        stretch.out.data = forwarded(buffers, i, at, stretch.out.dtype);
-    stretch.run(&stretch);
-}
-
-/* *seconds: what each op has taken in all; NULL: nobody wants to know. */
-static void run_fused(const tdi_thread_items *list, int first, double *seconds)
-{
-    const tdi_item *items = &list->items.at[first];
-    tdi_runs share = tdi_call_runs(items->call);
-    int64_t end = share.first + share.length;
-    double began = seconds ? tdi_seconds() : 0;
-    for (int i = 0; seconds && i < items->length; i++)
-        seconds[i] = 0;
-    for (int64_t at = share.first; at < end; at += TDI_STRETCH)
-        for (int i = 0; i < items->length; i++) {
-            run_stretch(items, i, at, end, list->forwarded);
-            if (seconds) {
-                double ended = tdi_seconds();
-                seconds[i] += ended - began;
-                began = ended;
-            }
-        }
-}
-
 /* ---- the walk ---- */
 
 /* The last of the threads to come makes the shares of all. */
@@ -74,19 +25,15 @@ static void run_lockstep_serially(const tdi_item *item)
         item->run_serially(call - call->thread, call->threads);
 }
 
-/* Notes an item, or fused ones as if each had run by itself. Returns when the last of them ended: the next one begins
- * there. */
-static double note(const tdi_step_trace *trace, const tdi_thread_items *list, int i, double began, const double *fused)
+/* Notes an item. Returns when it ended: the next one begins there. */
+static double note(const tdi_step_trace *trace, const tdi_thread_items *list, int i, double began)
 {
     const tdi_item *item = &list->items.at[i];
-    for (int k = 0; k < item->length; k++) {
-        double ended = item->kind == TDI_ITEM_FUSED ? began + fused[k] : tdi_seconds();
-        const tdi_label *label = item->kind == TDI_ITEM_BARRIER ? trace->threads : list->labels[i + k];
-        if (item->kind != TDI_ITEM_IDLE)
-            tdi_track_note(trace->track, label, began, ended, trace->step);
-        began = ended;
-    }
-    return began;
+    double ended = tdi_seconds();
+    if (item->kind != TDI_ITEM_IDLE)
+        tdi_track_note(trace->track, item->kind == TDI_ITEM_BARRIER ? trace->threads : list->labels[i], began, ended,
+                       trace->step);
+    return ended;
 }
 
 /* Walks items [begin, end) of a list. `first`: the plan is its worker's first, which alone runs the update phase's
@@ -98,18 +45,13 @@ static int walk(const tdi_thread_items *list, int begin, int end, bool first, td
     double began = trace ? tdi_seconds() : 0;
     bool stops = false;
     int i = begin;
-    for (int next; i < end && !stops; i = next) {
+    for (; i < end && !stops; i++) {
         const tdi_item *item = &list->items.at[i];
-        double seconds[TDI_MOST_FUSED];
-        next = i + item->length;
         if (item->update_phase && !first)
             continue;
         switch (item->kind) {
         case TDI_ITEM_CALL:
             item->call->run(item->call);
-            break;
-        case TDI_ITEM_FUSED:
-            run_fused(list, i, trace ? seconds : NULL);
             break;
         case TDI_ITEM_LOCKSTEP:
             stops = !barrier;
@@ -128,7 +70,7 @@ static int walk(const tdi_thread_items *list, int begin, int end, bool first, td
             break;
         }
         if (trace)
-            began = note(trace, list, i, began, seconds);
+            began = note(trace, list, i, began);
     }
     return i;
 }

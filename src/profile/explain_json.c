@@ -30,12 +30,12 @@ static json_t *tuned_to_json(const tdi_tuned *tuned)
 
 static json_t *op_to_json(const tdi_plan_op *op)
 {
-    return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "layer",
-                     op->layer, "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel,
-                     "choice", tuned_to_json(op->tuned), "share", op->share, "lanes", op->threads, "shape",
+    return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b}", "layer", op->layer,
+                     "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel, "choice",
+                     tuned_to_json(op->tuned), "share", op->share, "lanes", op->threads, "shape",
                      shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
                      "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->update_phase,
-                     "barrier", op->barrier, "chained", op->fused);
+                     "barrier", op->barrier);
 }
 
 static json_t *timed_to_json(const tdi_op_time *time)

@@ -89,9 +89,6 @@ static void explain_op(const tdi_plan *plan, const tdi_plan_op *op, FILE *out)
     if (op->batch_interleaved)
         fprintf(out, "%-22s   %d batch-interleaved samples\n", "", op->batch_interleaved);
     explain_threads(plan, op, out);
-    if (op->fused)
-        fprintf(out, "%-22s   fused with the op before it%s\n", "",
-                op->takes_forwarded ? ", whose value is not stored" : "");
     if (op->tuned) {
         fprintf(out, "%-22s   ", "");
         tdi_tuned_print(op->tuned, out);

@@ -62,7 +62,7 @@ static int list_sharing(const tdi_runtime *runtime, tdi_configuration *configura
         int threads = some[count - 1 - i];
         configurations[i] =
             (tdi_configuration){.division = runtime->division, .float32 = runtime->float32, .sharing = threads};
-        snprintf(names[i], sizeof *names, "%d lane%s", threads, threads == 1 ? "" : "s");
+        snprintf(names[i], sizeof *names, "%d thread%s", threads, threads == 1 ? "" : "s");
         question->candidates[i].name = names[i];
     }
     return count;
@@ -89,7 +89,7 @@ void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const
     if (!runtime->chooser.cache || runtime->sharing || d->shards > 1 || d->threads == 1 ||
         !is_short(runtime, mode, plan))
         return;
-    snprintf(key, sizeof key, "lanes for up to %" PRId64 " rows", most_alike(rows));
+    snprintf(key, sizeof key, "threads for up to %" PRId64 " rows", most_alike(rows));
     question.count = list_sharing(runtime, configurations, names, &question);
     question.preferred = question.count - 1;
     tdi_step_trial(runtime, mode, rows, plan, configurations, &question, answer);
@@ -164,7 +164,7 @@ static void add_configuration(tdi_configuration *configurations, char names[][48
 {
     int i = question->count++;
     configurations[i] = (tdi_configuration){.division = *d, .float32 = precision && *precision == 'f'};
-    snprintf(names[i], sizeof *names, "%d worker%s of %d lane%s%s%s", d->workers, d->workers == 1 ? "" : "s",
+    snprintf(names[i], sizeof *names, "%d worker%s of %d thread%s%s%s", d->workers, d->workers == 1 ? "" : "s",
              d->threads, d->threads == 1 ? "" : "s", precision ? ", " : "", precision ? precision : "");
     question->candidates[i].name = names[i];
 }
@@ -183,7 +183,7 @@ void tdi_choose_configuration(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
     char names[4][48], key[64];
     tdi_tuned question = {.key = key, .lasting = narrow};
     const tdi_tuned *answer = NULL;
-    snprintf(key, sizeof key, "way for %" PRId64 " rows", rows);
+    snprintf(key, sizeof key, "configuration for %" PRId64 " rows", rows);
     for (int i = sure; i < 1 + (sure || both); i++) {
         add_configuration(configurations, names, &question, &divisions[i], narrow ? "bfloat16" : NULL);
         if (narrow)

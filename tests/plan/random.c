@@ -139,7 +139,7 @@ static int check_threads(const maker *m, int threads, const float *expected, siz
         most = fmaxf(most, fabsf(expected[i]));
     for (size_t i = 0; i < count; i++)
         if (!(fabsf(values[i] - expected[i]) <= 1e-4f * most))
-            fail_msg("%d lanes, element %zu: %.8g, not %.8g\n%s", threads, i, (double)values[i], (double)expected[i],
+            fail_msg("%d threads, element %zu: %.8g, not %.8g\n%s", threads, i, (double)values[i], (double)expected[i],
                      text);
     lone_plan_free(&p);
     free(text);

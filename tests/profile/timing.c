@@ -62,7 +62,6 @@ static void check_step(const json_t *timed, const json_t *plain)
     assert_true(json_equal(json_object_get(timed, "flops"), json_object_get(plain, "flops")));
     assert_true(number(timed, "lanes") >= 1 && number(timed, "lanes") == number(plain, "lanes"));
     assert_true(json_is_boolean(json_object_get(timed, "barrier")));
-    assert_true(json_is_boolean(json_object_get(timed, "chained")));
     assert_true(number(timed, "kept_bytes") <= number(timed, "bytes"));
     assert_true(number(timed, "calls") >= 1 || json_is_true(json_object_get(timed, "within")));
     assert_true(number(timed, "us") >= 0);

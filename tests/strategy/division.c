@@ -89,7 +89,7 @@ static void check_divided(small_kind kind, int replicas, int cores, int shards, 
     tdi_division d = divided(kind, false, replicas, cores);
     if (d.replicas != replicas || d.shards != shards || d.workers != shards || d.threads != threads ||
         d.groups != groups || d.either != either)
-        fail_msg("kind %d, %d replicas on %d cores: %d parts of %d groups, %d workers of %d lanes, %s", (int)kind,
+        fail_msg("kind %d, %d replicas on %d cores: %d shards of %d groups, %d workers of %d threads, %s", (int)kind,
                  replicas, cores, d.shards, d.groups, d.workers, d.threads, d.either ? "or else" : "for sure");
 }
 

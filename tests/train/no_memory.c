@@ -74,7 +74,7 @@ static void take_other_configuration(void)
         json_object_foreach(of_machine, key, choice)
     {
         json_object_set_new(choice, "unsure", json_false());
-        if (strncmp(key, "way", 3) == 0)
+        if (strncmp(key, "configuration", 13) == 0)
             json_object_set(choice, "take", json_array_get(json_array_get(json_object_get(choice, "us"), 1), 0));
     }
     assert_int_equal(json_dump_file(root, scratch_path("choices.json"), 0), 0);

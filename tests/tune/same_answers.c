@@ -207,14 +207,14 @@ static void test_interleaved(void **state)
 static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
 {
     outcome asked = train_by(network, 0, batch);
-    edit_file("way", 0);
+    edit_file("configuration", 0);
     outcome first = train_by(network, 0, batch), again = train_by(network, 0, batch);
     assert_non_null(strstr(first.explained, "so short a step is made by "));
     assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
     for (size_t i = 0; i < 2; i++) {
-        edit_file("lanes", i);
+        edit_file("threads for", i);
         outcome other = train_by(network, 0, batch);
-        assert_non_null(strstr(other.explained, i ? " lanes: timed before" : " 1 lane: timed before"));
+        assert_non_null(strstr(other.explained, i ? " threads: timed before" : " 1 thread: timed before"));
         assert_true(relative_difference(other.weights, first.weights, first.count) < 1e-5);
         release(&other);
     }
@@ -240,12 +240,12 @@ static void check_batches_alike(void)
 {
     for (int64_t batch = 8; batch > 4; batch--) {
         outcome o = train_by(dense, 0, batch);
-        edit_file("way", 0);
+        edit_file("configuration", 0);
         release(&o);
         o = train_by(dense, 0, batch);
         release(&o);
     }
-    assert_int_equal(questions("lanes for up to 8 rows of step"), 1);
+    assert_int_equal(questions("threads for up to 8 rows of step"), 1);
 }
 
 static void test_sharing(void **state)
@@ -271,7 +271,7 @@ static void test_large_models(void **state)
     assert_int_equal(td_train_on_batch(model, 8, x, y, NULL), TD_OK);
     assert_int_equal(td_predict_on_batch(model, 8, x, predictions), TD_OK);
     td_context_free(context);
-    assert_int_equal(questions("lanes for up to 8 rows of step"), 1);
+    assert_int_equal(questions("threads for up to 8 rows of step"), 1);
 }
 
 /* Cores may take rows of the batch or share ops: the same numbers up to rounding, the same bits for the same answer. */
@@ -281,7 +281,7 @@ static void check_configurations(td_tensor *(*network)(td_tensor *in))
     assert_non_null(strstr(first.explained, "whole steps were compared: timed"));
     assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
     for (size_t i = 0; i < 2; i++) {
-        edit_file("way", i);
+        edit_file("configuration", i);
         outcome other = train_by(network, 0, 3);
         bool rows = (network == convolutions) == (i == 0);
         assert_non_null(strstr(other.explained, rows ? " of 1 thread: " : " by 1 worker of "));
@@ -336,7 +336,7 @@ static void check_resumed(td_tensor *(*network)(td_tensor *in))
 {
     td_epoch whole, shard, resumed;
     outcome asked = train_by(network, 0, 3);
-    edit_file("way", 1);
+    edit_file("configuration", 1);
     outcome first = train_on(network, -1, &whole); /* asks for the kernels of that configuration */
     mark_file("", false);
     outcome all = train_on(network, -1, &whole), begun = train_on(network, 5, &shard);
@@ -381,22 +381,22 @@ static void test_precision(void **state)
     outcome asked[2] = {train(convolutions, 0)}; /* so that the file has answers to make known ones of */
     precision = TD_PRECISION_BFLOAT16;
     asked[1] = train(convolutions, 0);
-    edit_file("way", 0);
+    edit_file("configuration", 0);
     outcome narrow = train(convolutions, 0);
     assert_int_equal(said, 0);
-    edit_file("way", 1);
+    edit_file("configuration", 1);
     outcome wide = train(convolutions, 0);
     assert_int_equal(said, 1);
-    mark_file("way", true);
+    mark_file("configuration", true);
     outcome unsure = train(convolutions, 0);
     assert_non_null(strstr(unsure.explained, "float32 4321 us"));
     assert_memory_equal(unsure.weights, wide.weights, (size_t)wide.count * sizeof(float));
-    edit_file("way", 0);
-    mark_file("way", true);
+    edit_file("configuration", 0);
+    mark_file("configuration", true);
     outcome again = train(convolutions, 0);
     assert_memory_equal(again.weights, narrow.weights, (size_t)narrow.count * sizeof(float));
     precision = TD_PRECISION_FILE;
-    edit_file("way", 0);
+    edit_file("configuration", 0);
     outcome plain = train(convolutions, 0);
     assert_int_equal(said, 0);
     assert_non_null(strstr(narrow.explained, "precision: bfloat16"));
@@ -432,17 +432,17 @@ static void test_precision_of_predictions(void **state)
         skip();
     precision = TD_PRECISION_BFLOAT16;
     predict();
-    edit_file("way", 0);
+    edit_file("configuration", 0);
     predict();
     assert_int_equal(said, 0);
     memcpy(narrow, predictions, sizeof narrow);
-    edit_file("way", 1);
+    edit_file("configuration", 1);
     predict();
     assert_int_equal(said, 1);
     assert_memory_not_equal(narrow, predictions, sizeof narrow);
     outcome alone = train(convolutions, 0); /* the first to ask for steps that train: now the file has an answer */
     release(&alone);
-    edit_file("way", 1);
+    edit_file("configuration", 1);
     alone = train(convolutions, 0);
     predicts_first = true;
     outcome after = train(convolutions, 0);
@@ -542,7 +542,7 @@ static int begin(void **state)
 static void test_fastest(void **state)
 {
     (void)state;
-    tdi_tuned tuned = {.count = 3, .candidates = {{"1 lane", 91}, {"4 lanes", 89}, {"8 lanes", 100}}};
+    tdi_tuned tuned = {.count = 3, .candidates = {{"1 thread", 91}, {"4 threads", 89}, {"8 threads", 100}}};
     assert_int_equal(tdi_tuned_fastest(&tuned), 0);
     tuned.preferred = 2;
     tuned.worth_it = 0.9;

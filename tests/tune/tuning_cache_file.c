@@ -187,21 +187,21 @@ static void test_against_preferred(void **state)
 {
     (void)state;
     use_folder("");
-    tdi_tuned tuned = measured("lanes", 0, false);
+    tdi_tuned tuned = measured("threads for", 0, false);
     tuned.preferred = 1;
     tuned.worth_it = 0.9;
     td_context *one = fresh_context(), *two, *three;
     assert_int_equal(tdi_tuning_cache_record(cache_of(one), &tuned)->chosen, 0);
     tdi_tuning_cache_save(one);
     two = fresh_context();
-    assert_int_equal(find(two, "lanes")->chosen, 0);
-    assert_false(holds(two, find(two, "lanes")));
+    assert_int_equal(find(two, "threads for")->chosen, 0);
+    assert_false(holds(two, find(two, "threads for")));
     tuned.chosen = 1;
     assert_int_equal(tdi_tuning_cache_record(cache_of(two), &tuned)->chosen, 1);
     tdi_tuning_cache_save(two);
     three = fresh_context();
-    assert_int_equal(find(three, "lanes")->chosen, 1);
-    assert_true(holds(three, find(three, "lanes")));
+    assert_int_equal(find(three, "threads for")->chosen, 1);
+    assert_true(holds(three, find(three, "threads for")));
     td_context_free(one);
     td_context_free(two);
     td_context_free(three);

@@ -148,7 +148,7 @@ static void bias_add_run(const tdi_call *call)
     run(call, TDI_ADD);
 }
 
-TDI_CPU_KERNEL(binary, .takes = TDI_TAKES_BOTH, .pointwise = true,
-               .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .run = binary_run);
-TDI_CPU_KERNEL(bias_add, .takes = TDI_TAKES_BOTH, .pointwise = true,
-               .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .run = bias_add_run);
+TDI_CPU_KERNEL(binary, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .run = binary_run);
+TDI_CPU_KERNEL(bias_add, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .run = bias_add_run);

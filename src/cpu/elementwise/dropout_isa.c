@@ -82,5 +82,5 @@ static void dropout_run(const tdi_call *call)
         stretch(call, (uint64_t)(first + at), at, runs.length);
 }
 
-TDI_CPU_KERNEL(dropout, .pointwise = true, .takes = TDI_TAKES_BOTH,
-               .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .run = dropout_run);
+TDI_CPU_KERNEL(dropout, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .run = dropout_run);

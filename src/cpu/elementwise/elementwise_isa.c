@@ -37,7 +37,7 @@ static void affine_run(const tdi_call *call)
 {
     tdi_each_tile(call, affine_tile);
 }
-TDI_CPU_KERNEL(affine, .takes = TDI_TAKES_BOTH, .pointwise = true, .splits = ANY_SPLIT, .run = affine_run);
+TDI_CPU_KERNEL(affine, .takes = TDI_TAKES_BOTH, .splits = ANY_SPLIT, .run = affine_run);
 
 static void fill_with(float value, int64_t n, float *to)
 {
@@ -113,8 +113,7 @@ static void cast_loop(const tdi_call *call, int64_t at, int64_t n)
     }
 }
 EACH_RUN(cast)
-TDI_CPU_KERNEL(cast, .takes = TDI_TAKES_BOTH, .pointwise = true, .splits = ANY_SPLIT, .declines = cast_declines,
-               .run = cast_run);
+TDI_CPU_KERNEL(cast, .takes = TDI_TAKES_BOTH, .splits = ANY_SPLIT, .declines = cast_declines, .run = cast_run);
 
 /* ---- sigmoid cross-entropy ---- */
 

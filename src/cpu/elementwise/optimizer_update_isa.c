@@ -155,13 +155,13 @@ static void adam_run(const tdi_call *call)
 {
     run(call, &tdi_op_adam);
 }
-TDI_CPU_KERNEL(adam, .pointwise = true, .splits = ANY_SPLIT, .run = adam_run);
+TDI_CPU_KERNEL(adam, .splits = ANY_SPLIT, .run = adam_run);
 
 static void sgd_run(const tdi_call *call)
 {
     run(call, &tdi_op_sgd);
 }
-TDI_CPU_KERNEL(sgd, .pointwise = true, .splits = ANY_SPLIT, .run = sgd_run);
+TDI_CPU_KERNEL(sgd, .splits = ANY_SPLIT, .run = sgd_run);
 
 /* ---- after the update ---- */
 
@@ -179,7 +179,7 @@ static void moving_average_run(const tdi_call *call)
             memcpy(out, from, (size_t)runs.length * sizeof *out);
     }
 }
-TDI_CPU_KERNEL(moving_average, .pointwise = true, .splits = ANY_SPLIT, .run = moving_average_run);
+TDI_CPU_KERNEL(moving_average, .splits = ANY_SPLIT, .run = moving_average_run);
 
 /* ---- before the update ---- */
 
@@ -199,7 +199,7 @@ static void accumulate_gradient_run(const tdi_call *call)
         }
     }
 }
-TDI_CPU_KERNEL(accumulate_gradient, .pointwise = true, .splits = ANY_SPLIT, .run = accumulate_gradient_run);
+TDI_CPU_KERNEL(accumulate_gradient, .splits = ANY_SPLIT, .run = accumulate_gradient_run);
 
 static void squared_norm_run(const tdi_call *call)
 {
@@ -230,7 +230,7 @@ static void clip_by_norm_run(const tdi_call *call)
         TDI_LANES for (int64_t i = 0; i < runs.length; i++) out[i] = gradient[i] * factor;
     }
 }
-TDI_CPU_KERNEL(clip_by_norm, .pointwise = true, .splits = ANY_SPLIT, .run = clip_by_norm_run);
+TDI_CPU_KERNEL(clip_by_norm, .splits = ANY_SPLIT, .run = clip_by_norm_run);
 
 static void regularize_run(const tdi_call *call)
 {
@@ -246,7 +246,7 @@ static void regularize_run(const tdi_call *call)
         }
     }
 }
-TDI_CPU_KERNEL(regularize, .pointwise = true, .splits = ANY_SPLIT, .run = regularize_run);
+TDI_CPU_KERNEL(regularize, .splits = ANY_SPLIT, .run = regularize_run);
 
 static void add_from(int64_t n, const float *x, float *sum)
 {
@@ -287,4 +287,4 @@ static void reduce_scatter_run(const tdi_call *call)
         }
     }
 }
-TDI_CPU_KERNEL(reduce_scatter, .pointwise = true, .splits = ANY_SPLIT, .run = reduce_scatter_run);
+TDI_CPU_KERNEL(reduce_scatter, .splits = ANY_SPLIT, .run = reduce_scatter_run);

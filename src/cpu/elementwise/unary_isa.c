@@ -275,12 +275,11 @@ static void unary_grad_run(const tdi_call *call)
         unary_grad_plain(call);
 }
 
-TDI_CPU_KERNEL(unary, .takes = TDI_TAKES_BOTH, .pointwise = true,
-               .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .interleaving = accepts_interleaving,
-               .prepare = prepare, .run = unary_run);
-TDI_CPU_KERNEL(unary_grad, .takes = TDI_TAKES_BOTH, .pointwise = true,
-               .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = grad_declines,
-               .interleaving = accepts_interleaving, .prepare = prepare, .run = unary_grad_run);
+TDI_CPU_KERNEL(unary, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .interleaving = accepts_interleaving, .prepare = prepare, .run = unary_run);
+TDI_CPU_KERNEL(unary_grad, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .declines = grad_declines, .interleaving = accepts_interleaving, .prepare = prepare,
+               .run = unary_grad_run);
 
 /* ---- the epilogue of a matmul or convolution ---- */
 

@@ -149,7 +149,7 @@ static tdi_split joint_update_reads(const tdi_node *node, int i, tdi_split split
 
 static void joint_update_describe(const tdi_node *node, char *text, size_t size)
 {
-    snprintf(text, size, "%s of what the parts left", ((const tdi_joint_update_attrs *)node->attrs)->of.update->name);
+    snprintf(text, size, "%s of the shards' sums", ((const tdi_joint_update_attrs *)node->attrs)->of.update->name);
 }
 
 const tdi_op tdi_op_joint_update = {.reduces = true,

@@ -1,7 +1,7 @@
 /* accesses.h - which bytes the steps of a plan read and write, and which thread accesses which.
  *
- * All that asks whether a thread reads what it wrote itself asks here: where threads must meet, whether a value may be
- * written over an input, which ops may be fused. */
+ * All that asks whether a thread reads what it wrote itself asks here: where threads must meet, and whether a value may
+ * be written over an input. */
 #ifndef TDI_PLAN_THREADS_ACCESSES_H
 #define TDI_PLAN_THREADS_ACCESSES_H
 

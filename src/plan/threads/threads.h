@@ -6,7 +6,5 @@
 
 /* Sets `barrier` of the steps before which the threads must meet. */
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);
-/* Fuses pointwise steps: sets `fused`, `forwards` and `forwarded_inputs`, and reserves scratch. After the barriers. */
-td_status tdi_fuse_pointwise(tdi_plan *plan, tdi_error *error);
 
 #endif
