@@ -63,7 +63,7 @@ static void print_help(FILE *out)
           "  tandem evaluate mlp-trained.keras --data mnist/\n"
           "  tandem help fit\n"
           "\n"
-          "Exit status: 0 success; 1 the work failed; 2 wrong arguments; 130 or 143 stopped\n"
+          "Exit status: 0 success; 1 the work failed; 2 wrong arguments; 130, 143 or 129 stopped\n"
           "by a signal.\n",
           out);
 }

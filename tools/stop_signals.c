@@ -7,12 +7,18 @@
 static td_context *volatile stop_context;
 static volatile sig_atomic_t stop_number;
 
+static const struct {
+    int number;
+    const char *name;
+} stopping[] = {{SIGINT, "Ctrl-C"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
+enum { STOPPING = sizeof stopping / sizeof *stopping };
+
 static void on_signal(int number)
 {
     stop_number = number;
     td_request_stop(stop_context);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    for (int i = 0; i < STOPPING; i++)
+        signal(stopping[i].number, SIG_DFL);
 }
 
 /* A signal that was ignored when the command started (nohup, a background job) stays ignored. */
@@ -20,8 +26,8 @@ static void catch_signal(int number)
 {
     struct sigaction now, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    sigaddset(&action.sa_mask, SIGINT);
-    sigaddset(&action.sa_mask, SIGTERM);
+    for (int i = 0; i < STOPPING; i++)
+        sigaddset(&action.sa_mask, stopping[i].number);
     if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
         sigaction(number, &action, NULL);
 }
@@ -29,8 +35,8 @@ static void catch_signal(int number)
 void stop_on_signals(td_context *context)
 {
     stop_context = context;
-    catch_signal(SIGINT);
-    catch_signal(SIGTERM);
+    for (int i = 0; i < STOPPING; i++)
+        catch_signal(stopping[i].number);
     /* Training goes on when the reader of the progress goes away. */
     signal(SIGPIPE, SIG_IGN);
 }
@@ -42,7 +48,10 @@ int stop_signal(void)
 
 const char *stop_name(void)
 {
-    return stop_number == SIGTERM ? "SIGTERM" : "Ctrl-C";
+    int i = 0;
+    while (i < STOPPING - 1 && stopping[i].number != stop_number)
+        i++;
+    return stopping[i].name;
 }
 
 void stop_again(void)

@@ -1,5 +1,5 @@
-/* stop_signals.h - Ctrl-C and SIGTERM: the first one ends training after the current step, the second ends the process
- * at once. */
+/* stop_signals.h - Ctrl-C, SIGTERM and SIGHUP (the terminal is gone): the first one ends training after the current
+ * step, the second ends the process at once. */
 #ifndef TOOL_STOP_SIGNALS_H
 #define TOOL_STOP_SIGNALS_H
 
@@ -10,7 +10,7 @@ void stop_on_signals(td_context *context);
 
 /* The signal that has come; 0: none. */
 int stop_signal(void);
-const char *stop_name(void); /* "Ctrl-C" or "SIGTERM" */
+const char *stop_name(void); /* "Ctrl-C", "SIGTERM" or "SIGHUP" */
 
 /* Repeats the request: a signal may have come just before td_fit began, which clears requests. */
 void stop_again(void);

@@ -46,15 +46,19 @@ def check_headers(prefix, cc):
                 input=f"#include <tandem/{header.name}>\n")
 
 
-def by_pkg_config(prefix, lib, work, cc):
+def by_pkg_config(kind, options, lib, work, cc):
     environment = dict(os.environ, PKG_CONFIG_PATH=str(lib / "pkgconfig"))
-    for kind, options in (("shared", []), ("static", ["--static"])):
-        flags = run(["pkg-config", "--cflags", "--libs", *options, "tandem"], env=environment).split()
-        if kind == "static":
-            flags = [str(lib / "libtandem.a") if flag == "-ltandem" else flag for flag in flags]
-        program = work / f"pkg-config-{kind}"
-        run([cc, "-std=c17", HERE / "consumer/consumer.c", "-o", program, *flags])
-        expect(program, dict(os.environ, LD_LIBRARY_PATH=str(lib)))
+    flags = run(["pkg-config", "--cflags", "--libs", *options, "tandem"], env=environment).split()
+    program = work / f"pkg-config-{kind}"
+    run([cc, "-std=c17", HERE / "consumer/consumer.c", "-o", program, *flags])
+    expect(program, dict(os.environ, LD_LIBRARY_PATH=str(lib)))
+
+
+def by_static_pkg_config(prefix, lib, work, cc):
+    """Where the archive lies alone, -ltandem is the archive."""
+    alone = work / "static"
+    shutil.copytree(prefix, alone, symlinks=True, ignore=lambda folder, names: [name for name in names if ".so" in name])
+    by_pkg_config("static", ["--static"], alone / lib.relative_to(prefix), work, cc)
 
 
 def by_find_package(prefix, work, cmake, cc):
@@ -77,7 +81,8 @@ def main():
         lib = next(prefix.rglob("libtandem.a")).parent
         check_exports(lib / "libtandem.so")
         check_headers(prefix, options.cc)
-        by_pkg_config(prefix, lib, work, options.cc)
+        by_pkg_config("shared", [], lib, work, options.cc)
+        by_static_pkg_config(prefix, lib, work, options.cc)
         by_find_package(prefix, work, options.cmake, options.cc)
         if (pathlib.Path(options.build) / "tandem").exists():
             run([prefix / "bin/tandem", "--version"])

@@ -1,4 +1,4 @@
-# signals.sh - Ctrl-C and SIGTERM end a training after its step; the model is saved, the status is 128 + the signal's.
+# signals.sh - Ctrl-C, SIGTERM and SIGHUP end a training after its step; the model is saved, the status is 128 + the signal's.
 . "$ROOT/tests/tool/support.sh"
 images digits train 64 1
 expect 0 new mlp
@@ -7,7 +7,7 @@ expect 0 new mlp
 stop() {
     rm -f log.jsonl saved.keras
     # A background job of sh ignores SIGINT, and the command leaves ignored signals ignored.
-    env --default-signal=INT "$TANDEM" fit mlp.keras --train digits --epochs 2000000000 --log log.jsonl \
+    env --default-signal=INT,HUP "$TANDEM" fit mlp.keras --train digits --epochs 2000000000 --log log.jsonl \
         --output saved.keras >out 2>err &
     process=$!
     await test -s log.jsonl
@@ -20,6 +20,7 @@ stop() {
 images digits t10k 20 2
 stop INT 130
 stop TERM 143
+stop HUP 129
 
 # A prediction that is stopped leaves nothing behind: 30,000 rows one at a time take long enough.
 awk 'BEGIN {
