@@ -72,7 +72,8 @@ typedef struct td_open_args {
 /* Opens `path`: a folder of JPEG, PNG, BMP, GIF or WebP images (one folder a class, numbered in the order of their
  * names, with the images in it and in folders below it, as in Keras's image_dataset_from_directory; or "images,labels",
  * two folders of which the second holds a PNG of class numbers for each image, whose names a file classes.txt beside
- * that folder may give, one a line; or a folder with train and test or val in it), TFRecord files of tf.train.Examples
+ * that folder may give, one a line; or a folder with train and test or val in it), one image file (to predict),
+ * TFRecord files of tf.train.Examples
  * (`file.tfrecord`, gzipped or not, several by a pattern or commas), an IDX directory (gzipped or not), CSV files
  * (`file.csv`, gzipped or not, several by a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as they are needed),
  * `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several inputs or targets as x0, x1, ... and y0, y1,

@@ -87,12 +87,10 @@ static td_status check_form(const bmp *image, tdi_error *error)
 /* Are all pixels there? The padding of the last row may be missing. */
 static td_status check_size(const bmp *image, size_t size, tdi_error *error)
 {
+    TDI_TRY(tdi_image_check_extents("BMP", image->height, image->width, error));
     uint64_t row = ((uint64_t)image->width * image->bits + 7) / 8;
-    bool sane = image->width >= 1 && image->height >= 1 && image->width <= TDI_IMAGE_MAX_EXTENT &&
-                image->height <= TDI_IMAGE_MAX_EXTENT;
-    if (sane && (image->pixels > size || (uint64_t)(image->height - 1) * image->stride + row > size - image->pixels))
-        return tdi_image_damaged("BMP", "it ends too early", error);
-    return TD_OK; /* tdi_image_look refuses other extents */
+    bool whole = image->pixels <= size && (uint64_t)(image->height - 1) * image->stride + row <= size - image->pixels;
+    return whole ? TD_OK : tdi_image_damaged("BMP", "it ends too early", error);
 }
 
 static td_status bmp_open(const unsigned char *bytes, size_t size, bmp *image, tdi_error *error)

@@ -40,11 +40,13 @@ static td_status find(const void *bytes, size_t size, tdi_image_kind kind, const
     return TD_OK;
 }
 
-static td_status too_large(const tdi_image_format *format, const tdi_image *image, tdi_error *error)
+td_status tdi_image_check_extents(const char *format, int64_t height, int64_t width, tdi_error *error)
 {
+    if (height >= 1 && width >= 1 && height <= TDI_IMAGE_MAX_EXTENT && width <= TDI_IMAGE_MAX_EXTENT)
+        return TD_OK;
     return tdi_fail(error, TD_BAD_FILE,
-                    "the %s image would be %lld x %lld pixels; 1 to %d of height and of width were expected",
-                    format->name, (long long)image->height, (long long)image->width, TDI_IMAGE_MAX_EXTENT);
+                    "the %s image would be %lld x %lld pixels; 1 to %d of height and of width were expected", format,
+                    (long long)height, (long long)width, TDI_IMAGE_MAX_EXTENT);
 }
 
 td_status tdi_image_look(const void *bytes, size_t size, tdi_image_kind kind, tdi_image *image, tdi_error *error)
@@ -54,9 +56,7 @@ td_status tdi_image_look(const void *bytes, size_t size, tdi_image_kind kind, td
     TDI_TRY(format->look(bytes, size, image, error));
     if (kind == TDI_IMAGE_LABELS)
         image->channels = 1;
-    bool fits = image->height >= 1 && image->width >= 1 && image->height <= TDI_IMAGE_MAX_EXTENT &&
-                image->width <= TDI_IMAGE_MAX_EXTENT;
-    return fits ? TD_OK : too_large(format, image, error);
+    return tdi_image_check_extents(format->name, image->height, image->width, error);
 }
 
 td_status tdi_image_decode(const void *bytes, size_t size, tdi_image_kind kind, const tdi_image *image, uint8_t *to,

@@ -31,6 +31,9 @@ static inline void tdi_image_put(const uint8_t rgba[4], int64_t channels, uint8_
         memcpy(to, rgba, (size_t)channels);
 }
 
+/* TD_BAD_FILE unless an image can have that size. Formats call it where they rely on the size before they return it. */
+td_status tdi_image_check_extents(const char *format, int64_t height, int64_t width, tdi_error *error);
+
 /* The sentence of an image that was damaged or whose end is missing. */
 td_status tdi_image_damaged(const char *format, const char *reason, tdi_error *error);
 

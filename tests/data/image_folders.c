@@ -246,6 +246,7 @@ static void test_to_predict_all_images_are_used(void **state)
     const char *recipe = "{\"format\":\"images\",\"classes\":[\"x\",\"y\"]}";
     expect_samples(td_open(in->path, .targets = TD_NO, .role = TD_TEST, .recipe = recipe), 3, (int[]){50, 100, 200},
                    NULL);
+    expect_samples(td_open(folder_path(in, "dog/1.png")), 1, (int[]){200}, NULL);
 }
 
 /* ---- classes ---- */

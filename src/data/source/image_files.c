@@ -30,13 +30,14 @@ static td_status read_open(int fd, int64_t size, const char *path, file_bytes *f
     return TD_OK;
 }
 
-static td_status read_whole(const char *path, file_bytes *file, tdi_error *error)
+/* Reads a file, or at most its first `most` bytes. */
+static td_status read_bytes(const char *path, int64_t most, file_bytes *file, tdi_error *error)
 {
     int fd;
     int64_t size;
     *file = (file_bytes){0};
     TDI_TRY(tdi_regular_open(path, &fd, &size, error));
-    td_status status = read_open(fd, size, path, file, error);
+    td_status status = read_open(fd, size < most ? size : most, path, file, error);
     close(fd);
     if (status != TD_OK)
         free(file->bytes);
@@ -51,22 +52,32 @@ static td_status named(const char *path, td_status status, tdi_error *error)
 }
 
 /* A link to nowhere is a sample that cannot be read, as a damaged file is. */
-static td_status read_image(const char *path, file_bytes *file, tdi_error *error)
+static td_status read_image(const char *path, int64_t most, file_bytes *file, tdi_error *error)
 {
     tdi_error own = {0};
-    td_status status = read_whole(path, file, &own);
+    td_status status = read_bytes(path, most, file, &own);
     if (status == TD_NOT_FOUND)
         status = TD_BAD_FILE;
     return status == TD_OK ? TD_OK : tdi_fail(error, status, "%s", own.message);
 }
 
-static td_status look(const char *path, tdi_image_kind kind, tdi_image *image, tdi_error *error)
+static td_status look_at_begin(const char *path, int64_t most, tdi_image_kind kind, tdi_image *image, tdi_error *error)
 {
     file_bytes file;
-    TDI_TRY(read_image(path, &file, error));
+    TDI_TRY(read_image(path, most, &file, error));
     td_status status = named(path, tdi_image_look(file.bytes, file.size, kind, image, error), error);
     free(file.bytes);
     return status;
+}
+
+enum { HEADER = 1 << 16 }; /* bytes that hold most images' headers */
+
+static td_status look(const char *path, tdi_image_kind kind, tdi_image *image, tdi_error *error)
+{
+    tdi_error of_begin = {0};
+    if (look_at_begin(path, HEADER, kind, image, &of_begin) == TD_OK)
+        return TD_OK;
+    return look_at_begin(path, INT64_MAX, kind, image, error);
 }
 
 /* ---- the form ---- */
@@ -191,7 +202,7 @@ td_status tdi_image_form_decode(const void *bytes, size_t size, const tdi_image_
 td_status tdi_image_read(const char *path, const tdi_image_form *form, uint8_t *to, tdi_error *error)
 {
     file_bytes file;
-    TDI_TRY(read_image(path, &file, error));
+    TDI_TRY(read_image(path, INT64_MAX, &file, error));
     td_status status = named(path, tdi_image_form_decode(file.bytes, file.size, form, to, error), error);
     free(file.bytes);
     return status;

@@ -53,7 +53,7 @@ static entry_kind kind_of(const struct dirent *entry, const char *path)
     return type == DT_DIR ? ENTRY_FOLDER : ENTRY_FILE;
 }
 
-static bool is_image_name(const char *name)
+bool tdi_is_image_name(const char *name)
 {
     static const char *const endings[] = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp", NULL};
     const char *end = strrchr(name, '.');
@@ -80,7 +80,7 @@ static tdi_paths *place_of(const listing *list, const char *name, entry_kind kin
     if (kind != ENTRY_FILE)
         return list->classes || (list->deep && kind == ENTRY_FOLDER) ? list->folders : NULL;
     *why = list->classes ? TDI_LEAVE_BESIDE : TDI_LEAVE_OTHER_FILE;
-    return !list->classes && is_image_name(name) ? list->images : NULL;
+    return !list->classes && tdi_is_image_name(name) ? list->images : NULL;
 }
 
 /* Adopts `path`. */

@@ -25,6 +25,9 @@ typedef struct tdi_left_out {
     char first[TDI_LEAVE_COUNT][256]; /* the path of the first by name */
 } tdi_left_out;
 
+/* True for a name that ends as an image's. */
+bool tdi_is_image_name(const char *name);
+
 /* Appends the images of a folder, and with `deep` of all folders below: folder by folder in the order of their paths,
  * in each by name, as Keras's image_dataset_from_directory does without shuffling. `left` may be NULL. TD_NOT_FOUND
  * when there is no such folder. */

@@ -1,7 +1,7 @@
 /* images.c - folders of images.
  *
  * For classification there is one folder per class (image_classes.c). For segmentation the path is "images,labels"
- * (image_pairs.c). To predict, all images of a folder and of those below are used, without classes.
+ * (image_pairs.c). To predict, all images of a folder and of those below are used, without classes, or one image file.
  *
  * A folder may hold the splits of a data set: train/ and test/ (or val/, validation/), of which the role chooses one,
  * and for segmentation trainannot/, testannot/, ... beside them. */
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/source/images.h"
 #include "files/folders.h"
@@ -73,9 +74,17 @@ static const char *pair_comma(const char *path)
     return tdi_is_folder(path) ? NULL : strchr(path, ',');
 }
 
+/* One image, from which to predict. */
+static bool is_image_file(const char *path)
+{
+    return tdi_is_image_name(path) && access(path, F_OK) == 0 && !tdi_is_folder(path);
+}
+
 static bool images_claims(const char *path)
 {
     char first[TDI_MAX_PATH];
+    if (is_image_file(path))
+        return true;
     const char *comma = pair_comma(path);
     if (!comma)
         return tdi_is_folder(path) && leads_to_images(path, 4);
@@ -223,9 +232,21 @@ static td_status fill_folder(tdi_images *source, const td_open_args *args, const
     return tdi_images_add_x(source, args, path, error);
 }
 
+static td_status fill_file(tdi_images *source, const td_open_args *args, tdi_error *error)
+{
+    char *path = strdup(args->path);
+    if (!path || !tdi_push(&source->images, path)) {
+        free(path);
+        return tdi_no_memory(error);
+    }
+    return tdi_images_add_x(source, args, args->path, error);
+}
+
 static td_status fill(tdi_images *source, const td_open_args *args, tdi_error *error)
 {
     char split[TDI_MAX_PATH], labels[TDI_MAX_PATH];
+    if (is_image_file(args->path))
+        return fill_file(source, args, error);
     const char *comma = pair_comma(args->path);
     if (comma)
         return fill_pair(source, args, comma, error);
@@ -239,7 +260,7 @@ static td_status fill(tdi_images *source, const td_open_args *args, tdi_error *e
 static void stamp_files(tdi_source *source, const tdi_paths *paths)
 {
     for (int i = 0; i < paths->count; i++) {
-        const char *name = strrchr(paths->at[i], '/') + 1; /* the file's name */
+        const char *slash = strrchr(paths->at[i], '/'), *name = slash ? slash + 1 : paths->at[i];
         tdi_source_stamp(source, paths->at[i]);
         tdi_source_content_file(source, paths->at[i]);
         tdi_source_content(source, name, strlen(name));
