@@ -247,6 +247,8 @@ static void test_to_predict_all_images_are_used(void **state)
     expect_samples(td_open(in->path, .targets = TD_NO, .role = TD_TEST, .recipe = recipe), 3, (int[]){50, 100, 200},
                    NULL);
     expect_samples(td_open(folder_path(in, "dog/1.png")), 1, (int[]){200}, NULL);
+    expect_refusal(td_open(folder_path(in, "dog/1.png"), .targets = TD_YES), "/dog/1.png has no class folders", "name");
+    expect_refusal(td_open(folder_path(in, "dog"), .targets = TD_YES), "/dog has no class folders", "name the folder");
 }
 
 /* ---- classes ---- */

@@ -90,7 +90,7 @@ static bool can_have(int64_t channels)
 tdi_image_form tdi_image_form_wanted(const td_open_args *args)
 {
     tdi_image_form form = {.size_of = "the first image is"};
-    const td_shape none = {0}, *x = args->inputs ? &args->input_shapes[0] : &none;
+    const td_shape none = {0}, *x = args->inputs && args->input_shapes ? &args->input_shapes[0] : &none;
     if (x->rank == 2)
         form.image = (tdi_image){x->dim[0], x->dim[1], 1};
     else if (x->rank == 3 && can_have(x->dim[2]))

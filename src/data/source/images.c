@@ -223,17 +223,30 @@ static td_status leave_out_others(tdi_images *source, const char *path, tdi_erro
     return status;
 }
 
+/* Where targets were asked for, and not only left open. */
+static td_status check_classless(const td_open_args *args, const char *path, tdi_error *error)
+{
+    if (args->targets != TD_YES)
+        return TD_OK;
+    return tdi_fail(error, TD_BAD_FILE,
+                    "%s has no class folders, which say what the images are: put those of each class into a folder of "
+                    "its own, and name the folder that these are in",
+                    path);
+}
+
 /* Without targets, of which Keras's labels=None is the counterpart, every image is used. */
 static td_status fill_folder(tdi_images *source, const td_open_args *args, const char *path, tdi_error *error)
 {
     if (args->targets != TD_NO && holds_folders(path))
         return tdi_images_add_classes(source, args, path, error);
+    TDI_TRY(check_classless(args, path, error));
     TDI_TRY(tdi_list_images(path, true, &source->images, &source->left, error));
     return tdi_images_add_x(source, args, path, error);
 }
 
 static td_status fill_file(tdi_images *source, const td_open_args *args, tdi_error *error)
 {
+    TDI_TRY(check_classless(args, args->path, error));
     char *path = strdup(args->path);
     if (!path || !tdi_push(&source->images, path)) {
         free(path);
