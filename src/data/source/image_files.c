@@ -110,7 +110,9 @@ tdi_image_form tdi_image_form_wanted(const td_open_args *args)
     return form;
 }
 
-bool tdi_image_form_take_over(tdi_image_form *form, const tdi_image *first, const tdi_image *seen)
+/* Takes over from an image what is open, the size from the first. Returns whether other images could change the form.
+ */
+static bool take_over(tdi_image_form *form, const tdi_image *first, const tdi_image *seen)
 {
     int64_t area = seen->height * seen->width;
     bool flat = form->elements && !form->image.height;
@@ -134,8 +136,8 @@ static td_status check_size(const tdi_image *seen, const tdi_image_form *form, t
     return tdi_fail(error, TD_BAD_FILE,
                     "it is %" PRId64 " x %" PRId64 " pixels (height x width), but %s %" PRId64 " x %" PRId64
                     ": bring all to one size by image_size (--image-size %" PRId64 "x%" PRId64 ")",
-                    seen->height, seen->width, form->size_of, wanted->height, wanted->width, wanted->height,
-                    wanted->width);
+                    seen->height, seen->width, form->size_of ? form->size_of : "the first image is", wanted->height,
+                    wanted->width, wanted->height, wanted->width);
 }
 
 td_status tdi_image_form_resolve(const tdi_paths *files, bool skip, tdi_image_form *form, tdi_error *error)
@@ -156,7 +158,7 @@ td_status tdi_image_form_resolve(const tdi_paths *files, bool skip, tdi_image_fo
         if (!first.height)
             first = seen;
         coloured |= seen.channels == 3;
-        more = tdi_image_form_take_over(form, &first, &seen);
+        more = take_over(form, &first, &seen);
         if (!skip && i == 0 && form->image.height)
             TDI_TRY(named(files->at[i], check_size(&seen, form, error), error));
     }

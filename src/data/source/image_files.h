@@ -13,15 +13,11 @@ typedef struct tdi_image_form {
     int64_t elements;    /* of a model's input that is flat: height * width * channels; 0: it is not flat */
     bool resize;         /* images are resized; else every file must have the size */
     bool nearest;        /* they hold class numbers, which are resized by the nearest pixel and not interpolated */
-    const char *size_of; /* for messages, whose size it is: "the model takes" */
+    const char *size_of; /* for messages, whose size it is: "the model takes"; NULL: the first image's */
 } tdi_image_form;
 
 /* What the arguments say of the inputs' form: the model's first input, and image_size before it. */
 tdi_image_form tdi_image_form_wanted(const td_open_args *args);
-
-/* Takes over from an image what is open, the size from the first. Returns whether other images could change the form.
- */
-bool tdi_image_form_take_over(tdi_image_form *form, const tdi_image *first, const tdi_image *seen);
 
 /* Settles what is open: the size is that of the first image that can be read (for a flat input, that fits), and there
  * are 3 channels when one of the images has colours. Without `skip` the first file must have the size already. */

@@ -1,7 +1,7 @@
 /* tfrecord.c - TFRecord files of tf.train.Examples, gzipped or not, one or several.
  *
  * `features` says which feature is an input or a target: "x=image/encoded,y=image/class/label", or
- * x0=...,x1=...,y0=.... The first record shows the type of a feature: an image (decoded to bytes [height,
+ * x0=...,x1=...,y0=.... The first record shows the type of a feature: an image (JPEG or PNG, decoded to bytes [height,
  * width, channels]), integers, floats, or bytes. Every other record must have the same type. Beside a class number
  * "image/class/label" a record may have the class's name, "image/class/text"; the names are the recipe. */
 #include <files/example.pb-c.h>
@@ -259,17 +259,16 @@ static td_status tfrecord_read(tdi_sample_reader *reader, int column, int64_t ro
 
 static const td_dtype kind_dtypes[] = {TD_UINT8, TD_UINT8, TD_FLOAT32, TD_INT64};
 
-/* The shape of decoded images; resolves `form`, which is the first image's: the first input is as the model takes it. A
- * target's images hold class numbers. */
-static td_shape resolve_form(tdi_image_form *form, const td_open_args *args, bool first_input, bool target)
+/* The shape of decoded images; resolves `form`. A target's images hold class numbers. */
+static td_shape resolve_form(tdi_image_form *form, const td_open_args *args, bool target)
 {
-    td_open_args of_all = {.image_size = args->image_size};
-    tdi_image own = form->image;
-    *form = tdi_image_form_wanted(first_input ? args : &of_all);
+    form->kind = TDI_IMAGE_COLOURS;
+    form->resize = args->image_size.height > 0 && args->image_size.width > 0;
     form->nearest = target;
-    tdi_image_form_take_over(form, &own, &own);
-    if (!form->image.channels)
-        form->image.channels = own.channels;
+    if (form->resize) {
+        form->image.height = args->image_size.height;
+        form->image.width = args->image_size.width;
+    }
     return TD_SHAPE(form->image.height, form->image.width, form->image.channels);
 }
 
@@ -288,7 +287,7 @@ static td_status add_column(tfrecord_source *source, const parsed *first, const 
     column->dtype = kind_dtypes[facts->kind];
     column->scale = *name == 'y' ? 1 : args->scale != 0 ? args->scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
     if (facts->kind == FEATURE_IMAGE)
-        column->shape = resolve_form(&facts->form, args, at == 0, *name == 'y');
+        column->shape = resolve_form(&facts->form, args, *name == 'y');
     else if (facts->count != 1)
         column->shape = TD_SHAPE(facts->count);
     if (facts->kind != FEATURE_IMAGE && facts->count < 1)
