@@ -220,7 +220,12 @@ enum option_key {
     }
 #define OPTIONS_READING                                                                                                \
     {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
-        {"image-size", KEY_IMAGE_SIZE, "HxW", 0, "Bring all images to this height and width", 0},                      \
+        {"image-size",                                                                                                 \
+         KEY_IMAGE_SIZE,                                                                                               \
+         "HxW",                                                                                                        \
+         0,                                                                                                            \
+         "Bring all images to this height and width (default: the model's must be theirs)",                            \
+         0},                                                                                                           \
         {"features",                                                                                                   \
          KEY_FEATURES,                                                                                                 \
          "LIST",                                                                                                       \
@@ -375,7 +380,9 @@ enum option_key {
 #define HELP_DATA                                                                                                      \
     "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
     "y_train, x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] or files.csv[.gz] by a quoted pattern, "               \
-    "file.h5:/x,/y, file.txt, a folder of JPEG or PNG images with one folder a class, or images/,labels/ to segment."
+    "file.h5:/x,/y, file.txt, a folder of images (JPEG, PNG, BMP, GIF, WebP) with one folder a class, or "             \
+    "images/,labels/ "                                                                                                 \
+    "to segment."
 
 /* Parses the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence on
  * stderr. After --help, --usage and --version it ends the process. */

@@ -26,5 +26,7 @@ extern const struct command fit_command, evaluate_command, predict_command, summ
  * tool_fail TOOL_FAILED (the work failed). */
 __attribute__((format(printf, 1, 2))) int tool_refuse(const char *format, ...);
 __attribute__((format(printf, 1, 2))) int tool_fail(const char *format, ...);
+/* Says on stderr what the user should know. Control characters, which names of files may have, are written as \x1B. */
+__attribute__((format(printf, 1, 2))) void tool_say(const char *format, ...);
 
 #endif
