@@ -21,10 +21,10 @@ static const struct command *const commands[] = {
 
 static void print_sentence(const char *format, va_list args)
 {
+    char sentence[4096];
+    vsnprintf(sentence, sizeof sentence, format, args);
     fflush(stdout);
-    fprintf(stderr, "%s: ", program_invocation_name);
-    vfprintf(stderr, format, args);
-    putc('\n', stderr);
+    fprintf(stderr, "%s: %s\n", program_invocation_name, td_printable(sentence));
 }
 
 int tool_refuse(const char *format, ...)
