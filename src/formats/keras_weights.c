@@ -93,6 +93,8 @@ static td_status read_layer(td_model *model, int position, tdi_hdf5_file *file, 
         return TD_OK;
     find_vars(model, position, file, vars);
     TDI_TRY(tdi_hdf5_file_count(file, vars, &count, error));
+    if (count == 0)
+        return tdi_fail(error, TD_BAD_FILE, "the file holds no weights for it: there is no \"%s\"", vars);
     if (count != layer->weights.count)
         return tdi_fail(error, TD_BAD_FILE, "there are %lld weights in \"%s\" where it has %d", (long long)count, vars,
                         layer->weights.count);

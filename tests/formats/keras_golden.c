@@ -255,6 +255,7 @@ static void test_hard_sigmoid_of_keras_2(void **state)
     load(rename_activation("{\"keras_version\": \"3.0.0\"}"));
     assert_null(td_load(context, rename_activation("{\"keras_version\": \"2.15.0\"}")));
     assert_non_null(strstr(td_error(context), "\"dense\": its activation is the hard_sigmoid of Keras 2.15.0"));
+    unlink(scratch_path("activation.keras"));
 }
 
 /* ---- parts of the compile configuration ---- */
@@ -289,6 +290,7 @@ static void test_unknown_parts_are_kept(void **state)
     assert_string_equal(json_string_value(json_object_get(json_object_get(compiled, "optimizer"), "class_name")),
                         "Adamax");
     edit_release(&parts);
+    unlink(scratch_path("kept.keras"));
 }
 
 static void test_output_without_loss(void **state)
@@ -305,6 +307,7 @@ static void test_output_without_loss(void **state)
     assert_int_equal(again->compiled.outputs[1].n_metrics, 1);
     assert_int_equal(td_compile(again, .losses = TD_LOSSES(TD_LOSS_NONE, TD_LOSS_NONE)), TD_INVALID_ARGUMENT);
     assert_non_null(strstr(td_error(context), "at least one output"));
+    unlink(scratch_path("heads.keras"));
 }
 
 /* ---- written and read again ---- */

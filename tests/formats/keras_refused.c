@@ -611,6 +611,34 @@ static void test_missing_parts(void **state)
     edit_release(&parts);
 }
 
+/* Archives of others, each by its members. */
+static void test_foreign_archives(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *member, *says;
+        td_status status;
+    } cases[] = {{"archive/data.pkl", "checkpoint of PyTorch", TD_UNSUPPORTED},
+                 {"model/config.json", "not the folder", TD_BAD_FILE},
+                 {"model/saved_model.pb", "SavedModel", TD_UNSUPPORTED},
+                 {"download/model.keras", "unpack that", TD_BAD_FILE},
+                 {"x.npy", "NumPy arrays", TD_BAD_FILE},
+                 {"a.txt", "its first member is \"a.txt\"", TD_NOT_FOUND}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tdi_zip_entry entry = {.name = cases[i].member, .bytes = "x", .size = 1};
+        assert_int_equal(tdi_zip_write(scratch_path("foreign.keras"), 1, &entry, NULL), TD_OK);
+        assert_refused(scratch_path("foreign.keras"), cases[i].status, cases[i].says);
+    }
+}
+
+/* Arguments of a call in Keras 2's form are not passed over. */
+static void test_arguments_of_older_calls(void **state)
+{
+    (void)state;
+    assert_refused(edit_copy("cnn_older.keras", "config.layers.1.inbound_nodes.0.0.3", "{\"mask\": 1}"), TD_UNSUPPORTED,
+                   "arguments {\"mask\":1}");
+}
+
 static void test_deep_json(void **state)
 {
     (void)state;
@@ -700,6 +728,8 @@ int main(void)
         cmocka_unit_test(test_foreign_optimizer_state),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_missing_parts),
+        cmocka_unit_test(test_foreign_archives),
+        cmocka_unit_test(test_arguments_of_older_calls),
         cmocka_unit_test(test_deep_json),
         cmocka_unit_test(test_a_chain_of_thousands),
         cmocka_unit_test(test_truncated_archives),
