@@ -56,9 +56,9 @@ TD_API td_model *td_new_resnet20(td_context *context, td_choice zero_gamma, uint
  * the optimizer's state. NULL on failure: a sentence naming the layer and the property that Tandem cannot do, or what
  * the file is instead.
  *
- * Parts of the compile configuration that Tandem does not know (an optimizer, a loss, a metric) are named in the log and
- * left out; td_compile puts others in their place. A large optimizer's state stays in the file, which is kept open, until
- * the model is trained or saved: to predict and to evaluate takes no memory for it. */
+ * Parts of the compile configuration that Tandem does not know (an optimizer, a loss, a metric) are named in the log
+ * and left out; td_compile puts others in their place. A large optimizer's state stays in the file, which is kept open,
+ * until the model is trained or saved: to predict and to evaluate takes no memory for it. */
 TD_API td_model *td_load(td_context *context, const char *path);
 
 /* Writes a .keras file: beside `path`, which has to end in .keras, fsynced, then renamed; on failure a file already at
@@ -69,8 +69,8 @@ TD_API td_status td_save(td_model *model, const char *path);
  * ends in ".weights.h5". Written as by td_save. */
 TD_API td_status td_save_weights(td_model *model, const char *path);
 /* Keras's load_weights: takes them from such a file, of Keras 3 or 2, or from a .keras or .h5 file, into a model of the
- * same layers, whatever these are called. The optimizer's state is taken where it is of the same optimizer. TD_BAD_FILE names the layer whose
- * weights are missing or of another shape; then the model is as it was. */
+ * same layers, whatever these are called. The optimizer's state is taken where it is of the same optimizer. TD_BAD_FILE
+ * names the layer whose weights are missing or of another shape; then the model is as it was. */
 TD_API td_status td_load_weights(td_model *model, const char *path);
 
 /* ---- compile ---- */

@@ -59,9 +59,11 @@ TD_API const char *td_status_name(td_status status);
 /* Puts a `?` in the place of every control character, character that changes the direction of a text, and byte that is
  * not UTF-8. Returns `text`. */
 TD_API char *td_printable(char *text);
-/* The columns that a terminal shows the text in: 2 for a wide character, 0 for one that combines with the one before. */
+/* The columns that a terminal shows the text in: 2 for a wide character, 0 for one that combines with the one before.
+ */
 TD_API int td_columns(const char *text);
-/* Makes `padded`, of `size` bytes, the printable text in so many columns: cut off, or followed by spaces. Returns it. */
+/* Makes `padded`, of `size` bytes, the printable text in so many columns: cut off, or followed by spaces. Returns it.
+ */
 TD_API char *td_pad(const char *text, int columns, char *padded, size_t size);
 
 /* Where in the user's source a call stands; filled in by the macros. */

@@ -250,7 +250,8 @@ td_status tdi_foreign_archive(const tdi_zip *zip, const char *path, tdi_error *e
             "\"%s\" is an archive of a model in TensorFlow's SavedModel format: load it in tf_keras (Keras 2), "
             "and save it there as .h5",
             path);
-    if (has_ending(zip, ".keras", name) || has_ending(zip, ".h5", name))
+    bool cut_open = tdi_zip_has(zip, "model.weights.h5") || tdi_zip_has(zip, "metadata.json");
+    if (!cut_open && (has_ending(zip, ".keras", name) || has_ending(zip, ".h5", name)))
         return tdi_fail(error, TD_BAD_FILE, "\"%s\" is an archive that holds \"%s\": unpack that, and give it", path,
                         name);
     if (has_ending(zip, ".npy", name))

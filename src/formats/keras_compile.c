@@ -246,7 +246,7 @@ static td_status read_output_loss(const source *from, int output, tdi_error *err
     if (share(from, "loss", output, &value, &reason) == TD_OK && read_loss(value, &training->loss, &reason) == TD_OK)
         return TD_OK;
     training->loss = (tdi_loss){0};
-    TDI_TRY(keep_unknown(from, value, &training->unknown_loss, error));
+    TDI_TRY(keep_unknown(from, value ? value : json_object_get(from->config, "loss"), &training->unknown_loss, error));
     if (from->model->architecture->n_outputs > 1)
         tdi_error_prefix(&reason, "output \"%.64s\"", output_name(from, output));
     return leave_out(from, &reason, "the model predicts, and trains and is evaluated once it has another loss", error);

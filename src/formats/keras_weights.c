@@ -192,12 +192,14 @@ static td_status read_slot(const td_model *model, void *file, const slot_place *
                          tdi_model_write_slots(reader->model, place->slot) + place->variable->offset, error);
 }
 
+/* Slots that were never made are zeros. */
 static td_status write_slot(const td_model *model, void *file, const slot_place *place, tdi_error *error)
 {
     char path[PATH_SIZE];
+    bool made = tdi_model_slots(model, place->slot) != NULL;
     snprintf(path, sizeof path, "optimizer/vars/%d", place->number);
-    return tdi_hdf5_write(file, path, &place->variable->shape, tdi_model_slot(model, place->variable, place->slot),
-                          error);
+    return tdi_hdf5_write(file, path, &place->variable->shape,
+                          made ? tdi_model_slot(model, place->variable, place->slot) : NULL, error);
 }
 
 static td_status read_counters(td_model *model, tdi_hdf5_file *file, bool has_rate, tdi_error *error)

@@ -25,7 +25,8 @@ td_status td_save(td_model *model, const char *path)
             &model->context->error, TD_INVALID_ARGUMENT,
             "cannot save the model \"%.64s\" as \"%s\": expected a name that ends in .keras; try \"%s.keras\"",
             model->architecture->name, path, path);
-    TDI_TRY(tdi_model_need_slots(model, &model->context->error));
+    if (model->stored_slots)
+        TDI_TRY(tdi_model_need_slots(model, &model->context->error));
     return tdi_keras_write(model, path, &model->context->error);
 }
 
@@ -33,7 +34,8 @@ td_status td_save_weights(td_model *model, const char *path)
 {
     if (!model)
         return TD_INVALID_ARGUMENT;
-    TDI_TRY(tdi_model_need_slots(model, &model->context->error));
+    if (model->stored_slots)
+        TDI_TRY(tdi_model_need_slots(model, &model->context->error));
     return tdi_weights_write(model, path, &model->context->error);
 }
 

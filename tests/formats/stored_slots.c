@@ -121,5 +121,5 @@ int main(void)
         cmocka_unit_test(weights_bring_theirs),
         cmocka_unit_test(a_changed_file_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }
