@@ -11,7 +11,16 @@
 #include "tool.h"
 
 #define TOOL_MAX_METRICS   8
+#define TOOL_MAX_OUTPUTS   8
 #define TOOL_MAX_ARGUMENTS 16
+
+/* An entry of --loss or --loss-weights: of the output of that name, or of all, or by position. */
+struct output_option {
+    const char *output; /* not terminated; NULL: by position, or for all where there is one entry */
+    int length;
+    td_loss loss;
+    float weight;
+};
 
 /* The values of all options; zero means not given. */
 struct options {
@@ -60,7 +69,8 @@ struct options {
     bool nesterov, amsgrad, use_ema;
     struct rate_schedule schedule;
     struct epoch_rates epoch_rates;
-    td_loss loss;
+    struct output_option losses[TOOL_MAX_OUTPUTS], loss_weights[TOOL_MAX_OUTPUTS];
+    int n_losses, n_loss_weights;
     bool from_logits, metrics_given;
     td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with kind TD_METRIC_END */
 };
@@ -104,6 +114,7 @@ enum option_key {
     KEY_GRADIENT_ACCUMULATION_STEPS,
     KEY_LOSS_SCALE_FACTOR,
     KEY_LOSS,
+    KEY_LOSS_WEIGHTS,
     KEY_FROM_LOGITS,
     KEY_METRICS,
     KEY_JSON,
@@ -361,8 +372,14 @@ enum option_key {
      "NAME",                                                                                                           \
      0,                                                                                                                \
      "sparse_categorical_crossentropy, categorical_crossentropy, binary_crossentropy, mean_squared_error, "            \
-     "mean_absolute_error or huber",                                                                                   \
+     "mean_absolute_error or huber; of several outputs NAME,NAME or OUTPUT=NAME,..., where none leaves one untrained", \
      0},                                                                                                               \
+        {"loss-weights",                                                                                               \
+         KEY_LOSS_WEIGHTS,                                                                                             \
+         "LIST",                                                                                                       \
+         0,                                                                                                            \
+         "What the losses of several outputs are multiplied by: 1,0.5 or OUTPUT=0.5",                                  \
+         0},                                                                                                           \
         {"from-logits",                                                                                                \
          KEY_FROM_LOGITS,                                                                                              \
          NULL,                                                                                                         \

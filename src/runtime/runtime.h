@@ -75,7 +75,8 @@ void tdi_runtime_free(tdi_runtime *runtime);
  * lost. Called between jobs. */
 void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state);
 
-/* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size. */
+/* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size, 0
+ * for the target of an output that has neither loss nor metrics. */
 int tdi_input_slots(const td_model *model, tdi_mode mode);
 td_dtype tdi_input_type(const td_model *model, int slot);
 int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
