@@ -283,5 +283,5 @@ int session_prepare(const struct options *options, struct session *session, td_d
     int status = session_load(options, session);
     if (status == TOOL_DONE)
         status = session_compile(options, session, TO_TRAIN);
-    return status == TOOL_DONE ? session_train_data(options, td_model_recipe(session->model), train) : status;
+    return status == TOOL_DONE ? session_train_data(options, session->model, train) : status;
 }

@@ -32,7 +32,8 @@ typedef struct td_image_size {
     int64_t height, width;
 } td_image_size;
 
-/* What stands in for a missing value: one that a CSV leaves empty, or NA, N/A, NaN or null. */
+/* What stands in for a missing value: one that a CSV leaves empty, or that pandas reads as such: NA, N/A,
+ * NaN, null, None, ... */
 typedef enum td_missing {
     TD_MISSING_REFUSE = 0, /* nothing: such data is refused */
     TD_MISSING_MEAN,       /* the column's mean over the data that was trained on */
@@ -54,12 +55,17 @@ typedef struct td_open_args {
     const char *features;
     td_choice skip_errors; /* yes: samples that cannot be read are left out and counted (td_data_skipped); no */
     td_missing missing;    /* CSV */
+    td_choice header;      /* CSV: yes: the first line holds the columns' names; no: it is a sample; else what it is is
+                            * told by features, by the line below it, and by the other files */
     int64_t window;        /* CSV: x is [window, columns], as many rows in turn, each run of them a sample; 0: one row.
                             * Text: characters; 0: 100 */
     int64_t horizon;       /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
     td_choice targets;     /* CSV: no: y is not needed, and windows go to the file's end; yes */
-    const char *recipe;    /* td_model_recipe: what the arguments above leave open is as in the data that the model was
-                            * trained on, its categories and means too; NULL: none */
+    const td_shape *input_shapes; /* [inputs] of one sample, what each of the model's inputs takes (td_input_shape):
+                                   * where samples differ, those that fit are right; NULL: what most hold is */
+    int inputs;
+    const char *recipe; /* td_model_recipe: what the arguments above leave open is as in the data that the model was
+                         * trained on, its categories and means too; NULL: none */
 } td_open_args;
 
 /* Opens `path`: a folder of JPEG or PNG images (one folder a class; or "images,labels", two folders of which the second
@@ -110,6 +116,9 @@ TD_API int64_t td_data_samples(const td_data *data);
 /* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
  * wrong with the first of them, borrowed until the data is released. */
 TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
+/* What of the files is not used (columns that no feature is made of), or was understood by a guess (whether a CSV's
+ * first line holds names): a sentence to show, borrowed until the data is released; NULL: there is nothing to say. */
+TD_API const char *td_data_remark(const td_data *data);
 /* How the data was read, for `.recipe`: JSON, borrowed until the data is released; NULL for formats that need none.
  * td_fit keeps it with the model, td_save in the model's file. */
 TD_API const char *td_data_recipe(const td_data *data);
