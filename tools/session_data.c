@@ -50,8 +50,8 @@ static int open_data(const struct options *options, const struct request *reques
     if (skipped)
         fprintf(stderr, "%s: --%s: %lld samples are left out; the first: %s\n", program_invocation_name,
                 request->option, (long long)skipped, reason);
-    if (td_data_remark(*data))
-        fprintf(stderr, "%s: --%s: %s\n", program_invocation_name, request->option, td_data_remark(*data));
+    if (*td_data_note(*data))
+        fprintf(stderr, "%s: --%s: %s\n", program_invocation_name, request->option, td_data_note(*data));
     return data_failed(request->option, data);
 }
 

@@ -61,8 +61,10 @@ typedef struct td_open_args {
                             * Text: characters; 0: 100 */
     int64_t horizon;       /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
     td_choice targets;     /* CSV: no: y is not needed, and windows go to the file's end; yes */
-    const td_shape *input_shapes; /* [inputs] of one sample, what each of the model's inputs takes (td_input_shape):
-                                   * where samples differ, those that fit are right; NULL: what most hold is */
+    /* [inputs] of one sample, what each of the model's inputs takes (td_input_shape): where a TFRecord's records
+     * differ, those that fit are right; a CSV's unnamed first column is left out where it is one too many. NULL: what
+     * most records hold is right. */
+    const td_shape *input_shapes;
     int inputs;
     const char *recipe; /* td_model_recipe: what the arguments above leave open is as in the data that the model was
                          * trained on, its categories and means too; NULL: none */
@@ -116,9 +118,9 @@ TD_API int64_t td_data_samples(const td_data *data);
 /* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
  * wrong with the first of them, borrowed until the data is released. */
 TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
-/* What of the files is not used (columns that no feature is made of), or was understood by a guess (whether a CSV's
- * first line holds names): a sentence to show, borrowed until the data is released; NULL: there is nothing to say. */
-TD_API const char *td_data_remark(const td_data *data);
+/* What opening the data found that its user should know: which files of a folder or columns of a CSV are not used, for
+ * instance; "" for nothing. Borrowed until the data is released. */
+TD_API const char *td_data_note(const td_data *data);
 /* How the data was read, for `.recipe`: JSON, borrowed until the data is released; NULL for formats that need none.
  * td_fit keeps it with the model, td_save in the model's file. */
 TD_API const char *td_data_recipe(const td_data *data);

@@ -153,9 +153,9 @@ int64_t td_data_skipped(const td_data *data, const char **reason)
     return fine ? data->source->skipped : 0;
 }
 
-const char *td_data_remark(const td_data *data)
+const char *td_data_note(const td_data *data)
 {
-    return data && data->source && data->source->remark[0] ? data->source->remark : NULL;
+    return data && data->source ? data->source->note : "";
 }
 
 const char *td_data_recipe(const td_data *data)

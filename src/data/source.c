@@ -97,11 +97,6 @@ td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_err
     return unclaimed(args->path, error);
 }
 
-void tdi_source_remark(tdi_source *source, const char *remark)
-{
-    snprintf(source->remark, sizeof source->remark, "%s", remark ? remark : "");
-}
-
 /* FNV-1a over the bytes of `value`. */
 static uint64_t mixed(uint64_t hash, uint64_t value)
 {

@@ -78,7 +78,7 @@ struct tdi_source {
     tdi_column columns[TDI_MAX_COLUMNS];
     int64_t skipped;        /* number of samples left out because they cannot be read, where the user asked for that */
     char skip_reason[1024]; /* what was wrong with the first of them */
-    char remark[1024];      /* what of the files is not used, or was understood by a guess; "": nothing */
+    char note[1024];        /* what opening found that its user should know: columns that are not used; "": nothing */
     char advice[512];       /* ends the sentence of a shape that the model does not take: "; choose columns by ..." */
     char *recipe;           /* JSON, see recipe.h; freed by `release`; NULL: none */
     uint64_t stamp;         /* hash of the files' sizes and times; 0: there are no files */
@@ -163,9 +163,6 @@ extern const tdi_source_format *const tdi_source_formats[]; /* ends with NULL */
 /* Opens by the first format that claims the path. TD_NOT_FOUND, listing the formats, when none does;
  * TD_INVALID_ARGUMENT for a field that the format does not read. */
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error);
-
-/* Sets the source's remark; NULL: none. */
-void tdi_source_remark(tdi_source *source, const char *remark);
 
 /* Adds a file's size and time, or words that say how files are read, to the source's stamp. */
 void tdi_source_stamp(tdi_source *source, const char *path);

@@ -213,8 +213,8 @@ static void test_words_are_classes(void **state)
     expect_class(other, 0, "cat");
     td_data_release(other);
     const char *path = PUT_LABELS(in, "u.tfrecord", "horse", "eel", "dog");
-    expect_error(td_open(path, XY, .recipe = recipe), "u.tfrecord: record 1 at offset 53: \"y\" is \"eel\"",
-                 "none of the labels that the model knows: cat, dog, horse");
+    expect_error(td_open(path, XY, .recipe = recipe), "u.tfrecord: record 1 at offset 53: \"y\": the label \"eel\"",
+                 "none of those that the model knows: cat, dog, horse");
     other = td_open(path, XY, .recipe = recipe, .skip_errors = TD_YES);
     EXPECT_Y(other, 2, 2, 1);
     expect_skipped(other, 1, "\"eel\"");
@@ -229,7 +229,7 @@ static void test_digits_are_numbers(void **state)
     EXPECT_Y(train, 4, 1, 10, 2, 0);
     assert_int_equal(td_recipe_class(td_data_recipe(train), 0, NULL, 0), 0);
     expect_error(td_open(PUT_LABELS(in, "w.tfrecord", "1", "two"), XY, .recipe = td_data_recipe(train)),
-                 "\"y\" is \"two\"", "no number");
+                 "the label \"two\"", "no number");
     td_data_release(train);
     train = td_open(PUT_LABELS(in, "f.tfrecord", "-1.5", "2e1", "007"), XY);
     EXPECT_Y(train, 3, -1.5f, 20, 7);

@@ -30,7 +30,7 @@ typedef struct csv_source {
     tdi_sample_reader reader;
     tdi_csv_headers headers; /* one per file */
     tdi_csv_columns columns;
-    tdi_text remark;
+    tdi_text note;
     td_missing missing;
     bool skip, targets;
     int64_t window, horizon;
@@ -221,7 +221,7 @@ static td_status choose_columns(csv_source *source, const td_open_args *args, co
     for (int i = 0; i < headers->count && !(features && *features == 'x'); i++)
         TDI_TRY(same_header(source->columns.header, &headers->at[i], error));
     tdi_csv_choice choice = {features, source->targets, wanted_columns(source, args)};
-    TDI_TRY(tdi_csv_choose(&source->columns, &choice, &source->remark, error));
+    TDI_TRY(tdi_csv_choose(&source->columns, &choice, &source->note, error));
     TDI_TRY(begin_cells(source, error));
     return restore(source, error);
 }
@@ -246,7 +246,7 @@ static td_status read_headers(csv_source *source, const td_open_args *args, cons
     td_status status = tdi_list_files(args->path, &paths, error);
     tdi_csv_header_args header = {&paths, features, args->header, source->skip};
     if (status == TD_OK)
-        status = tdi_csv_headers_find(&header, &source->headers, &source->remark, error);
+        status = tdi_csv_headers_find(&header, &source->headers, &source->note, error);
     for (int i = 0; i < paths.count; i++)
         tdi_source_stamp(&source->reader.source, paths.at[i]);
     tdi_paths_free(&paths);
@@ -595,7 +595,7 @@ static void csv_release(tdi_source *base)
         tdi_store_free(source->values[g]);
     tdi_csv_columns_release(&source->columns);
     tdi_csv_headers_release(&source->headers);
-    tdi_text_free(&source->remark);
+    tdi_text_free(&source->note);
     tdi_store_free(source->cells);
     free(source->row);
     tdi_vec_free(&source->marks);
@@ -616,7 +616,8 @@ static td_status fill(csv_source *source, const td_open_args *args, tdi_error *e
     TDI_TRY(read_files(source, args, features, error));
     TDI_TRY(make_groups(source, args->scale, error));
     TDI_TRY(make_samples(source, error));
-    tdi_source_remark(&source->reader.source, source->remark.chars);
+    if (source->note.chars)
+        snprintf(source->reader.source.note, sizeof source->reader.source.note, "%s", source->note.chars);
     return write_recipe(source, error);
 }
 

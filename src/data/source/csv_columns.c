@@ -103,12 +103,17 @@ static td_status read_words(tdi_csv_columns *columns, char *words, bool targets,
     return TD_OK;
 }
 
+/* True when one of the words is the name, with "x=" before it or not, and with or without ":codes" behind it. */
 static bool is_named(const char *words, const char *name)
 {
     size_t length = strlen(name);
-    for (const char *word = strchr(words, '='); word; word = strchr(word + 1, ','))
-        if (strncmp(word + 1, name, length) == 0 && strchr(",:", word[1 + length]))
+    for (const char *word = words; word; word = strchr(word, ',') ? strchr(word, ',') + 1 : NULL) {
+        size_t size = strcspn(word, ","), head = strcspn(word, "=") + 1;
+        const char *bare = head <= size ? word + head : word;
+        bool plain = strncmp(word, name, length) == 0 && strchr(",:", word[length]);
+        if ((word != words && plain) || (strncmp(bare, name, length) == 0 && strchr(",:", bare[length])))
             return true;
+    }
     return false;
 }
 
@@ -124,7 +129,7 @@ static td_status add_the_others(tdi_csv_columns *columns, const char *words, int
     int64_t others = 0;
     for (int i = 0; i < header->count; i++)
         others += !is_named(words, header->names[i]);
-    bool one_more = is_unnamed(header) && others == wanted + 1 && !is_named(words, header->names[0]);
+    bool one_more = wanted && is_unnamed(header) && others == wanted + 1 && !is_named(words, header->names[0]);
     TDI_TRY(add_group(columns, "x", error));
     for (int i = one_more; i < header->count; i++)
         if (!is_named(words, header->names[i]))
@@ -133,7 +138,7 @@ static td_status add_the_others(tdi_csv_columns *columns, const char *words, int
 }
 
 /* Names the columns that no feature is made of. */
-static td_status say_unused(const tdi_csv_columns *columns, const char *words, tdi_text *remark, tdi_error *error)
+static td_status say_unused(const tdi_csv_columns *columns, const char *words, tdi_text *note, tdi_error *error)
 {
     const tdi_csv_header *header = columns->header;
     char list[300];
@@ -150,17 +155,20 @@ static td_status say_unused(const tdi_csv_columns *columns, const char *words, t
     list_names(header, unused, list, sizeof list);
     free(unused);
     if (count)
-        tdi_text_format(remark, "%s%s: %d of its %d columns %s not used: %s", remark->length ? "; " : "", header->path,
+        tdi_text_format(note, "%s%s: %d of its %d columns %s not used: %s", note->length ? "; " : "", header->path,
                         count, header->count, count > 1 ? "are" : "is", list);
     return TD_OK;
 }
 
-/* What stands for features that are not given. To predict, a file with as many columns as the model takes has no y. */
+/* What stands for features that are not given. To predict, a file with as many columns as the model takes, beside an
+ * index, has no y. */
 static char *default_words(const tdi_csv_columns *columns, const tdi_csv_choice *choice)
 {
     tdi_text words = {0};
-    bool all = !choice->targets && choice->wanted == columns->header->count;
-    tdi_text_format(&words, all ? "y" : "y=%s", columns->header->names[columns->header->count - 1]);
+    int count = columns->header->count;
+    bool all =
+        !choice->targets && (choice->wanted == count || (choice->wanted == count - 1 && is_unnamed(columns->header)));
+    tdi_text_format(&words, all ? "y" : "y=%s", columns->header->names[count - 1]);
     return words.chars;
 }
 
@@ -175,13 +183,13 @@ static td_status choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, 
     return TD_OK;
 }
 
-td_status tdi_csv_choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, tdi_text *remark, tdi_error *error)
+td_status tdi_csv_choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, tdi_text *note, tdi_error *error)
 {
     char *words = choice->features ? strdup(choice->features) : default_words(columns, choice);
     char *named = words ? strdup(words) : NULL;
     td_status status = named ? choose(columns, choice, words, error) : tdi_no_memory(error);
     if (status == TD_OK)
-        status = say_unused(columns, named, remark, error);
+        status = say_unused(columns, named, note, error);
     free(words);
     free(named);
     return status;

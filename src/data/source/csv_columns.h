@@ -44,8 +44,8 @@ typedef struct tdi_csv_choice {
 
 /* Chooses columns from columns->header. A word without "=" belongs to the name before it. Without x the inputs are all
  * columns that are not in y, except for an unnamed first column, as of pandas's index, where it is one more than the
- * model takes. `remark` receives a sentence that names the columns which are not used. */
-td_status tdi_csv_choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, tdi_text *remark, tdi_error *error);
+ * model takes. `note` receives a sentence that names the columns which are not used. */
+td_status tdi_csv_choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, tdi_text *note, tdi_error *error);
 
 /* Finds the columns in a file. TD_BAD_FILE when it has others. */
 td_status tdi_csv_place(tdi_csv_columns *columns, const tdi_csv_header *header, tdi_error *error);

@@ -131,10 +131,10 @@ static td_status next_good(tdi_csv *csv, bool skip, tdi_csv_record *record, bool
     return status == TD_OK ? TD_OK : tdi_fail(error, status, "%s", failed.message);
 }
 
-/* The number of cells that most of the next lines have, and of several numbers the first. */
-static int usual_count(tdi_csv *csv, int first)
+/* The number of cells that most lines have, and of several numbers the first: `counts` has those of the first two. */
+static int usual_count(tdi_csv *csv, int counts[MOST_LINES])
 {
-    int counts[MOST_LINES] = {first}, lines = 1, usual = first, most = 0;
+    int lines = 2, usual = 0, most = 0;
     tdi_csv_record record;
     for (bool end = false; lines < MOST_LINES && next_good(csv, true, &record, &end, NULL) == TD_OK && !end; lines++)
         counts[lines] = record.count;
@@ -161,7 +161,8 @@ static td_status read_lines(tdi_csv *csv, bool skip, first_line *line, tdi_error
     TDI_TRY(copy_cells(&record, &line->header, error));
     bool below = next_good(csv, skip, &record, &end, NULL) == TD_OK && !end; /* damage is said when rows are read */
     read_line(csv, line, below ? &record : NULL);
-    line->usual_count = below ? usual_count(csv, record.count) : line->header.count;
+    int counts[MOST_LINES] = {line->header.count, below ? record.count : 0};
+    line->usual_count = below ? usual_count(csv, counts) : line->header.count;
     return TD_OK;
 }
 
@@ -220,20 +221,20 @@ static named_by find_named(const tdi_csv_header *header, const char *features)
 
 /* ---- all files ---- */
 
-static void note(const first_line *line, const char *taken, const char *otherwise, tdi_text *remark)
+static void say_guess(const first_line *line, const char *taken, const char *otherwise, tdi_text *note)
 {
     const tdi_csv_header *header = &line->header;
-    if (remark->length)
+    if (note->length)
         return;
-    tdi_text_format(remark, "%s: its first line, ", header->path);
+    tdi_text_format(note, "%s: its first line, ", header->path);
     for (int i = 0; i < header->count && i < 3; i++)
-        tdi_text_format(remark, "%s%.32s", i ? "," : "", header->names[i]);
-    tdi_text_format(remark, "%s, is taken for %s; if it is %s", header->count > 3 ? ",..." : "", taken, otherwise);
+        tdi_text_format(note, "%s%.32s", i ? "," : "", header->names[i]);
+    tdi_text_format(note, "%s, is taken for %s; if it is %s", header->count > 3 ? ",..." : "", taken, otherwise);
 }
 
-static void say_names(const first_line *line, tdi_text *remark)
+static void say_names(const first_line *line, tdi_text *note)
 {
-    note(line, "the columns' names", "a sample, give header no (--header no)", remark);
+    say_guess(line, "the columns' names", "a sample, give header no (--header no)", note);
 }
 
 static td_status cannot_tell(const first_line *line, tdi_error *error)
@@ -251,8 +252,7 @@ static td_status cannot_tell(const first_line *line, tdi_error *error)
 }
 
 /* `named` says that another file surely begins with names. */
-static td_status decide(const tdi_csv_header_args *args, first_line *line, bool named, tdi_text *remark,
-                        tdi_error *error)
+static td_status decide(const tdi_csv_header_args *args, first_line *line, bool named, tdi_text *note, tdi_error *error)
 {
     named_by by = line->reading == NAMES ? BY_NAME : find_named(&line->header, args->features);
     bool *is_there = &line->header.is_there;
@@ -263,9 +263,9 @@ static td_status decide(const tdi_csv_header_args *args, first_line *line, bool 
         return cannot_tell(line, error);
     } else if (!named && (line->reading == NUMBERS_0 || (line->reading == NUMBERS && line->above_fractions))) {
         *is_there = true;
-        say_names(line, remark);
+        say_names(line, note);
     } else if (!named && line->reading == NUMBERS) {
-        note(line, "a sample", "the columns' names, give header yes (--header yes)", remark);
+        say_guess(line, "a sample", "the columns' names, give header yes (--header yes)", note);
     }
     return TD_OK;
 }
@@ -360,13 +360,13 @@ static td_status read_files(const tdi_csv_header_args *args, first_lines *lines,
 }
 
 static td_status decide_all(const tdi_csv_header_args *args, first_lines *lines, tdi_csv_headers *headers,
-                            tdi_text *remark, tdi_error *error)
+                            tdi_text *note, tdi_error *error)
 {
     bool named = false;
     for (int i = 0; i < lines->count; i++)
         named |= lines->at[i].reading == NAMES || lines->at[i].reading == TEXTS;
     for (int i = 0; i < lines->count; i++)
-        TDI_TRY(decide(args, &lines->at[i], named, remark, error));
+        TDI_TRY(decide(args, &lines->at[i], named, note, error));
     for (int i = 0; i < lines->count; i++) {
         TDI_TRY(set_names(&lines->at[i], error));
         if (!tdi_push(headers, lines->at[i].header))
@@ -386,13 +386,13 @@ static void release(tdi_csv_header *header)
     free(header->path);
 }
 
-td_status tdi_csv_headers_find(const tdi_csv_header_args *args, tdi_csv_headers *headers, tdi_text *remark,
+td_status tdi_csv_headers_find(const tdi_csv_header_args *args, tdi_csv_headers *headers, tdi_text *note,
                                tdi_error *error)
 {
     first_lines lines = {0};
     td_status status = read_files(args, &lines, error);
     if (status == TD_OK)
-        status = decide_all(args, &lines, headers, remark, error);
+        status = decide_all(args, &lines, headers, note, error);
     for (int i = 0; i < lines.count; i++)
         release(&lines.at[i].header);
     tdi_vec_free(&lines);

@@ -28,9 +28,9 @@ typedef struct tdi_csv_header_args {
 } tdi_csv_header_args;
 
 /* Adds the header of each file. Blanks stand for commas in names, an empty name is "Unnamed: 0" (1, ...), and a second
- * "a" is "a.1", as in pandas. `remark` receives a sentence where the first line might have been understood otherwise.
+ * "a" is "a.1", as in pandas. `note` receives a sentence where the first line might have been understood otherwise.
  * TD_INVALID_ARGUMENT when nothing tells whether there is a header. */
-td_status tdi_csv_headers_find(const tdi_csv_header_args *args, tdi_csv_headers *headers, tdi_text *remark,
+td_status tdi_csv_headers_find(const tdi_csv_header_args *args, tdi_csv_headers *headers, tdi_text *note,
                                tdi_error *error);
 void tdi_csv_headers_release(tdi_csv_headers *headers);
 

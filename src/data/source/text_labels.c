@@ -69,9 +69,9 @@ td_status tdi_text_labels_add(tdi_text_labels *labels, const uint8_t *bytes, siz
     if (found)
         return TD_OK;
     if (!is_utf8(bytes, size))
-        return tdi_fail(error, TD_BAD_FILE, "is a label that is no UTF-8 text");
+        return tdi_fail(error, TD_BAD_FILE, "the label is no UTF-8 text");
     if (labels->names.count == MOST_LABELS)
-        return tdi_fail(error, TD_UNSUPPORTED, "has more than %d different texts; as labels, they are too many classes",
+        return tdi_fail(error, TD_UNSUPPORTED, "there are more than %d different labels: too many for classes",
                         MOST_LABELS);
     return insert(labels, place, (const char *)bytes, size, error);
 }
@@ -92,11 +92,11 @@ static td_status unknown(const tdi_text_labels *labels, const uint8_t *bytes, si
     size_t used = 0;
     int shown = size < 64 ? (int)size : 64;
     if (labels->numbers)
-        return tdi_fail(error, TD_BAD_FILE, "is \"%.*s\", which is no number, as the labels are that the model knows",
+        return tdi_fail(error, TD_BAD_FILE, "the label \"%.*s\" is no number, as those are that the model was trained with",
                         shown, (const char *)bytes);
     for (int i = 0; i < labels->names.count && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", labels->names.at[i]);
-    return tdi_fail(error, TD_BAD_FILE, "is \"%.*s\", which is none of the labels that the model knows: %s%s", shown,
+    return tdi_fail(error, TD_BAD_FILE, "the label \"%.*s\" is none of those that the model knows: %s%s", shown,
                     (const char *)bytes, list, used >= sizeof list ? "..." : "");
 }
 
