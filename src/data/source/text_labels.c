@@ -92,8 +92,9 @@ static td_status unknown(const tdi_text_labels *labels, const uint8_t *bytes, si
     size_t used = 0;
     int shown = size < 64 ? (int)size : 64;
     if (labels->numbers)
-        return tdi_fail(error, TD_BAD_FILE, "the label \"%.*s\" is no number, as those are that the model was trained with",
-                        shown, (const char *)bytes);
+        return tdi_fail(error, TD_BAD_FILE,
+                        "the label \"%.*s\" is no number, as those are that the model was trained with", shown,
+                        (const char *)bytes);
     for (int i = 0; i < labels->names.count && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", labels->names.at[i]);
     return tdi_fail(error, TD_BAD_FILE, "the label \"%.*s\" is none of those that the model knows: %s%s", shown,
