@@ -60,7 +60,7 @@ typedef struct td_open_args {
     int64_t window;        /* CSV: x is [window, columns], as many rows in turn, each run of them a sample; 0: one row.
                             * Text: characters; 0: 100 */
     int64_t horizon;       /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
-    td_choice targets;     /* CSV: no: y is not needed, and windows go to the file's end; yes */
+    td_choice targets;     /* CSV, TFRecord: no: y is not needed, and windows go to the file's end; yes */
     /* [inputs] of one sample, what each of the model's inputs takes (td_input_shape): where a TFRecord's records
      * differ, those that fit are right; a CSV's unnamed first column is left out where it is one too many. NULL: what
      * most records hold is right. */
