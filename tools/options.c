@@ -326,6 +326,8 @@ static const struct choice missing_choices[] = {{"mean", TD_MISSING_MEAN},
                                                 {"drop", TD_MISSING_DROP},
                                                 {NULL, 0}};
 
+static const struct choice header_choices[] = {{"yes", TD_YES}, {"no", TD_NO}, {NULL, 0}};
+
 static int refuse_choice(const char *option, const char *word, const struct choice *choices)
 {
     const char *names[MAX_CHOICES];
@@ -560,6 +562,10 @@ static int set_named(int key, const char *text, struct options *options)
     case KEY_MISSING:
         status = set_choice("missing", text, missing_choices, &value);
         options->missing = (td_missing)value;
+        return status;
+    case KEY_HEADER:
+        status = set_choice("header", text, header_choices, &value);
+        options->header = (td_choice)value;
         return status;
     case KEY_VALIDATION_SPLIT:
         return set_validation_split(text, options);

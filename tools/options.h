@@ -55,6 +55,7 @@ struct options {
     int64_t save_freq; /* in steps; 0: every epoch */
     bool momentum_correction, terminate_on_nan, restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
+    td_choice header;
     int64_t window, horizon;
     bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, time, rematerialize, confusion;
     bool write_images;
@@ -145,6 +146,7 @@ enum option_key {
     KEY_ON_ERROR,
     KEY_ADAPT,
     KEY_MISSING,
+    KEY_HEADER,
     KEY_WINDOW,
     KEY_HORIZON,
     KEY_CONFUSION,
@@ -229,37 +231,39 @@ enum option_key {
     {                                                                                                                  \
         "seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: others each time)", 0          \
     }
-#define OPTIONS_READING                                                                                                \
-    {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
-        {"image-size",                                                                                                 \
-         KEY_IMAGE_SIZE,                                                                                               \
-         "HxW",                                                                                                        \
-         0,                                                                                                            \
-         "Bring all images to this height and width (default: the model's must be theirs)",                            \
-         0},                                                                                                           \
-        {"features",                                                                                                   \
-         KEY_FEATURES,                                                                                                 \
-         "LIST",                                                                                                       \
-         0,                                                                                                            \
-         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "     \
-         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last); HDF5: which arrays, as "                \
-         "x0=/a,x1=/b,y=/c",                                                                                           \
-         0},                                                                                                           \
-        {"missing",                                                                                                    \
-         KEY_MISSING,                                                                                                  \
-         "HOW",                                                                                                        \
-         0,                                                                                                            \
-         "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                 \
-         0},                                                                                                           \
-        {"window",                                                                                                     \
-         KEY_WINDOW,                                                                                                   \
-         "T",                                                                                                          \
-         0,                                                                                                            \
-         "CSV: a sample is T rows in turn, [T, columns] (default: one row); text: T characters (100)",                 \
-         0},                                                                                                           \
-        {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},           \
-    {                                                                                                                  \
-        "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \
+#define OPTIONS_READING                                                                                                  \
+    {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},               \
+        {"image-size",                                                                                                   \
+         KEY_IMAGE_SIZE,                                                                                                 \
+         "HxW",                                                                                                          \
+         0,                                                                                                              \
+         "Bring all images to this height and width (default: the model's must be theirs)",                              \
+         0},                                                                                                             \
+        {"features",                                                                                                     \
+         KEY_FEATURES,                                                                                                   \
+         "LIST",                                                                                                         \
+         0,                                                                                                              \
+         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "       \
+         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last); HDF5: which arrays, as "                  \
+         "x0=/a,x1=/b,y=/c",                                                                                             \
+         0},                                                                                                             \
+        {"missing",                                                                                                      \
+         KEY_MISSING,                                                                                                    \
+         "HOW",                                                                                                          \
+         0,                                                                                                              \
+         "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                   \
+         0},                                                                                                             \
+        {"header", KEY_HEADER, "yes|no", 0, "CSV: whether the first line holds the columns' names (default: found out)", \
+         0},                                                                                                             \
+        {"window",                                                                                                       \
+         KEY_WINDOW,                                                                                                     \
+         "T",                                                                                                            \
+         0,                                                                                                              \
+         "CSV: a sample is T rows in turn, [T, columns] (default: one row); text: T characters (100)",                   \
+         0},                                                                                                             \
+        {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},             \
+    {                                                                                                                    \
+        "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0        \
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \

@@ -103,22 +103,42 @@ static tdi_ignore_attrs ignored_of(const td_model *model, int slot)
                : model->compiled.outputs[slot - model->architecture->n_inputs].loss.ignore;
 }
 
+/* Says what may be wrong with the class number, which the model does not have. */
+static void advise_class(const tdi_feed *feed, int slot, int64_t limit, char *advice, size_t size)
+{
+    int32_t least, most;
+    bool known = feed->class_range && feed->class_range(feed->context, slot, &least, &most);
+    if (known && least >= 1 && most == limit)
+        snprintf(advice, size,
+                 "the labels, %d to %d, count from 1, and classes from 0: subtract 1 from them (of a CSV, name the "
+                 "column y=NAME:codes in features)",
+                 (int)least, (int)most);
+    else if (known && least >= 0)
+        snprintf(advice, size,
+                 "the labels go from %d to %d: number them from 0 to %lld, or name one that stands for none of the "
+                 "classes as ignore_class",
+                 (int)least, (int)most, (long long)limit - 1);
+    else
+        snprintf(advice, size, "if it stands for none of them, name it as ignore_class");
+}
+
 /* Names the sample too: the row of a batch that was shuffled says nothing of where it is in the data. */
 static td_status out_of_range(const td_model *model, const tdi_feed *feed, int slot, int number, int64_t step,
                               int64_t row, tdi_error *error)
 {
-    char sample[320] = "";
+    char sample[320] = "", advice[256];
     const char *name;
     int64_t most = tdi_input_limit(model, slot) - 1;
     if (feed->sample) {
         long long sample_number = (long long)feed->sample(feed->context, step, row, &name);
         snprintf(sample, sizeof sample, " (sample %lld of %s)", sample_number, name);
     }
-    if (slot >= model->architecture->n_inputs)
+    if (slot >= model->architecture->n_inputs) {
+        advise_class(feed, slot, most + 1, advice, sizeof advice);
         return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "step %lld, row %lld%s: class number %d, but the model has classes 0 to %lld; if it stands "
-                        "for none of them, name it as ignore_class",
-                        (long long)step, (long long)row, sample, number, (long long)most);
+                        "step %lld, row %lld%s: class number %d, but the model has classes 0 to %lld; %s",
+                        (long long)step, (long long)row, sample, number, (long long)most, advice);
+    }
     return tdi_fail(error, TD_INVALID_ARGUMENT,
                     "step %lld, row %lld%s: index %d for input \"%s\", but the model's embedding has rows 0 to %lld",
                     (long long)step, (long long)row, sample, number,

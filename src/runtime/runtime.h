@@ -28,6 +28,9 @@ typedef struct tdi_feed {
     /* Which sample row `row` of step `step`'s batch is, for messages: its number in the data of that name. Never
      * blocks. NULL: samples have no numbers. */
     int64_t (*sample)(void *context, int64_t step, int64_t row, const char **name);
+    /* The least and the greatest class number of a target among the data's first samples, for messages. False when they
+     * are not known. NULL: they never are. */
+    bool (*class_range)(void *context, int slot, int32_t *least, int32_t *most);
 } tdi_feed;
 
 /* What the optimizer's learning rate is multiplied by: from `first` on to `last` in equal increments over `steps`

@@ -81,9 +81,37 @@ static int64_t source_sample(void *context, int64_t step, int64_t row, const cha
     return sample;
 }
 
+enum { MOST_LOOKED_AT = 100000, MOST_DECODED = 1000 }; /* samples: in all, and of those made one by one */
+
+static bool source_class_range(void *context, int slot, int32_t *least, int32_t *most)
+{
+    const tdi_source_feed *feed = context;
+    tdi_source *source = feed->source;
+    int column = column_of(feed->model, source, slot);
+    int64_t elements = tdi_sample_elements(&source->columns[column].shape), known = source->samples;
+    int64_t samples = source->on_demand ? MOST_DECODED : MOST_LOOKED_AT;
+    int32_t *classes = source->sequential ? NULL : malloc((size_t)elements * sizeof *classes);
+    *least = INT32_MAX;
+    *most = INT32_MIN;
+    for (int64_t row = 0; classes && row < known && row < samples; row++) {
+        if (source->gather(source, column, &row, 1, classes, TD_INT32, NULL) != TD_OK)
+            continue;
+        for (int64_t i = 0; i < elements; i++) {
+            *least = classes[i] < *least ? classes[i] : *least;
+            *most = classes[i] > *most ? classes[i] : *most;
+        }
+    }
+    free(classes);
+    return *least <= *most;
+}
+
 tdi_feed tdi_feed_source(tdi_source_feed *feed)
 {
-    return (tdi_feed){.context = feed, .rows = source_rows, .in_place = source_in_place, .sample = source_sample};
+    return (tdi_feed){.context = feed,
+                      .rows = source_rows,
+                      .in_place = source_in_place,
+                      .sample = source_sample,
+                      .class_range = source_class_range};
 }
 
 /* ---- arrays ---- */

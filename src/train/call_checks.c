@@ -83,15 +83,16 @@ static td_status check_inputs(const td_model *model, const tdi_source *source, t
 {
     char data[TDI_SHAPE_TEXT], wanted[TDI_SHAPE_TEXT];
     if (source->n_x != model->architecture->n_inputs)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d input arrays, but model \"%s\" has %d inputs",
-                        source->name, source->n_x, model->architecture->name, model->architecture->n_inputs);
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d input arrays, but model \"%s\" has %d inputs%s",
+                        source->name, source->n_x, model->architecture->name, model->architecture->n_inputs,
+                        source->advice);
     for (int i = 0; i < model->architecture->n_inputs; i++)
         if (!reads_as(&source->columns[i].shape, &model->architecture->inputs[i]->shape))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "%s: %s holds samples of shape %s, but input \"%s\" of model \"%s\" takes %s", source->name,
-                            source->columns[i].name, tdi_shape_text(&source->columns[i].shape, data),
+                            "%s: %s holds samples of shape %s, but input \"%s\" of model \"%s\" takes %s%s",
+                            source->name, source->columns[i].name, tdi_shape_text(&source->columns[i].shape, data),
                             model->architecture->inputs[i]->site->layer->name, model->architecture->name,
-                            tdi_shape_text(&model->architecture->inputs[i]->shape, wanted));
+                            tdi_shape_text(&model->architecture->inputs[i]->shape, wanted), source->advice);
     return TD_OK;
 }
 

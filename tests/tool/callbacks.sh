@@ -35,6 +35,13 @@ done
 tail -1 b.csv | grep -q ",0.0003999" || fail "not down to min_lr: $(tail -1 b.csv)"
 [ "$(epochs b.csv)" -eq 8 ] || fail "append: $(cat b.csv)"
 
+# What is appended to a file begins on a line of its own, also where the last one was cut short.
+printf 'epoch,loss\n0,1.5' >t.csv
+printf '{"epoch": 0, "loss": 1' >t.jsonl
+fit --epochs 3 --initial-epoch 1 --csv-log t.csv --csv-log-options append --log t.jsonl
+[ "$(cut -d, -f1 t.csv | tr '\n' ' ')" = "epoch 0 1 2 " ] || fail "behind a line that does not end: $(cat t.csv)"
+[ "$(cut -c1-11 t.jsonl | tr '\n' ' ')" = '{"epoch": 0 {"epoch": 1 {"epoch": 2 ' ] || fail "behind a line that was cut: $(cat t.jsonl)"
+
 # A file that is appended to keeps its columns.
 fit --epochs 1 --csv-log b.csv --csv-log-options append --metrics accuracy,sparse_top_k_categorical_accuracy
 grep -q "b.csv has no column for sparse_top_k_categorical_accuracy: left out" err || fail "not said: $(cat err)"
