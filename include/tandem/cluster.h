@@ -1,0 +1,22 @@
+/* cluster.h - several processes as one: the tasks of a cluster. */
+#ifndef TANDEM_CLUSTER_H
+#define TANDEM_CLUSTER_H
+
+#include <stdio.h>
+#include <tandem/context.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Reports on `out` who is who in a cluster, and each mistake in its description that shows without connecting, with its
+ * remedy. files[count] are descriptions of tasks, with the JSON of TF_CONFIG; with one of them, it is taken for a
+ * process on this host. count 0: the description of this process's environment: TF_CONFIG, KERAS_DISTRIBUTION_*,
+ * MASTER_ADDR and RANK, SLURM's, mpirun's. Names of hosts are looked up, which may take seconds.
+ * TD_INVALID_ARGUMENT when anything is wrong, after the report. */
+TD_API td_status td_doctor_cluster(td_context *context, const char *const *files, int count, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
