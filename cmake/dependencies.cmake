@@ -6,8 +6,10 @@ pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
+pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
 pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET libprotobuf-c)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+find_package(GIF 5.1 REQUIRED) # giflib has a pkg-config file on some systems only
 find_path(CSV_INCLUDE_DIR csv.h REQUIRED) # libcsv comes without a pkg-config file
 find_library(CSV_LIBRARY csv REQUIRED)
 if(NOT TARGET CSV::csv)

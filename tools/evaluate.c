@@ -61,11 +61,13 @@ static int check_confusion(const struct options *options, const struct session *
 static int evaluate(const struct options *options, struct session *session)
 {
     td_data *data;
-    int status = session_data(
-        options,
-        &(struct request){
-            .option = "data", .path = options->data, .role = TD_TEST, .recipe = td_model_recipe(session->model)},
-        &data);
+    int status = session_data(options,
+                              &(struct request){.option = "data",
+                                                .path = options->data,
+                                                .role = TD_TEST,
+                                                .model = session->model,
+                                                .recipe = td_model_recipe(session->model)},
+                              &data);
     if (status != TOOL_DONE)
         return status;
     td_logs logs = {0};

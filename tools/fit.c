@@ -58,7 +58,7 @@ static int prepare(struct fit *fit)
     if (status == TOOL_DONE)
         status = check_rates(options, fit->session.model);
     if (status == TOOL_DONE && options->validation)
-        status = session_validation_data(options, fit->train, &fit->validation);
+        status = session_validation_data(options, fit->session.model, fit->train, &fit->validation);
     return status == TOOL_DONE ? open_log(fit) : status;
 }
 

@@ -14,17 +14,41 @@
 #include "options.h"
 
 static const struct command *const commands[] = {
-    &fit_command,     &evaluate_command, &predict_command, &summary_command, &new_command,
-    &explain_command, &doctor_command,   &plot_command,    &find_lr_command, &generate_command};
+    &fit_command,    &evaluate_command, &predict_command, &summary_command,  &new_command,     &explain_command,
+    &doctor_command, &plot_command,     &find_lr_command, &generate_command, &cluster_command, &launch_command};
 
 #define N_COMMANDS ((int)(sizeof commands / sizeof *commands))
 
+/* Writes control characters of names as \x1B, so that a terminal does not obey them: those of ASCII, and of Latin-1
+ * (0x80 to 0x9F, in UTF-8 behind 0xC2). */
+static void print_plain(const char *text)
+{
+    unsigned char before = 0;
+    for (const unsigned char *at = (const unsigned char *)text; *at; before = *at++) {
+        bool latin = *at >= 0x80 && *at < 0xA0 && (before == 0xC2 || before < 0x80);
+        if (*at < 0x20 || *at == 0x7F || latin)
+            fprintf(stderr, "\\x%02X", *at);
+        else
+            putc(*at, stderr);
+    }
+}
+
 static void print_sentence(const char *format, va_list args)
 {
+    char sentence[4096];
+    vsnprintf(sentence, sizeof sentence, format, args);
     fflush(stdout);
     fprintf(stderr, "%s: ", program_invocation_name);
-    vfprintf(stderr, format, args);
+    print_plain(sentence);
     putc('\n', stderr);
+}
+
+void tool_say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_sentence(format, args);
+    va_end(args);
 }
 
 int tool_refuse(const char *format, ...)
@@ -109,6 +133,11 @@ static int refuse_command(const char *name)
     if (near)
         return tool_refuse("unknown command '%s'; did you mean tandem %s?", name, near);
     return tool_refuse("unknown command '%s'; `tandem help` lists the commands there are", name);
+}
+
+int tool_check_command(const char *name)
+{
+    return find_command(name) || strcmp(name, "help") == 0 ? TOOL_DONE : refuse_command(name);
 }
 
 /* Runs the subcommand; argv[0] is its name. */

@@ -12,12 +12,17 @@
 
 #define TOOL_MAX_METRICS   8
 #define TOOL_MAX_ARGUMENTS 16
+#define TOOL_MAX_FILES     256
 
 /* The values of all options; zero means not given. */
 struct options {
-    const char *argument;                      /* the model's path, or the architecture */
-    const char *arguments[TOOL_MAX_ARGUMENTS]; /* all arguments, where a command takes several */
+    const char *argument;                  /* the model's path, or the architecture */
+    const char *arguments[TOOL_MAX_FILES]; /* all arguments, where a command takes several */
     int n_arguments;
+    char **command; /* of launch: the words after its options; NULL at the end */
+    int64_t processes;
+    bool cluster;                                 /* of doctor */
+    const char *chief, *workers, *ps, *evaluator; /* of cluster config: addresses and commas */
     const char *curves;
     bool log_x, log_y;
     const char *train[TOOL_MAX_ARGUMENTS];
@@ -68,6 +73,7 @@ struct options {
 enum option_key {
     KEY_QUIET = 'q',
     KEY_OUTPUT = 'o',
+    KEY_PROCESSES = 'n',
     KEY_TRAIN = 256,
     KEY_VALIDATION,
     KEY_VALIDATION_SPLIT,
@@ -171,7 +177,12 @@ enum option_key {
     KEY_SHARD,
     KEY_SCHEDULE,
     KEY_EPOCH_RATES,
-    KEY_WEIGHTS
+    KEY_WEIGHTS,
+    KEY_CLUSTER,
+    KEY_CHIEF,
+    KEY_WORKERS,
+    KEY_PS,
+    KEY_EVALUATOR
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -220,7 +231,12 @@ enum option_key {
     }
 #define OPTIONS_READING                                                                                                \
     {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
-        {"image-size", KEY_IMAGE_SIZE, "HxW", 0, "Bring all images to this height and width", 0},                      \
+        {"image-size",                                                                                                 \
+         KEY_IMAGE_SIZE,                                                                                               \
+         "HxW",                                                                                                        \
+         0,                                                                                                            \
+         "Bring all images to this height and width (default: the model's must be theirs)",                            \
+         0},                                                                                                           \
         {"features",                                                                                                   \
          KEY_FEATURES,                                                                                                 \
          "LIST",                                                                                                       \
@@ -375,7 +391,9 @@ enum option_key {
 #define HELP_DATA                                                                                                      \
     "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
     "y_train, x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] or files.csv[.gz] by a quoted pattern, "               \
-    "file.h5:/x,/y, file.txt, a folder of JPEG or PNG images with one folder a class, or images/,labels/ to segment."
+    "file.h5:/x,/y, file.txt, a folder of images (JPEG, PNG, BMP, GIF, WebP) with one folder a class, or "             \
+    "images/,labels/ "                                                                                                 \
+    "to segment."
 
 /* Parses the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence on
  * stderr. After --help, --usage and --version it ends the process. */

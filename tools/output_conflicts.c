@@ -49,7 +49,7 @@ static int check(const struct file *written, const struct file *other)
 /* True for names that can be data in or beside a folder of images or IDX files. */
 static bool may_be_data(const char *path)
 {
-    static const char *const ends[] = {".png", ".jpg", ".jpeg", ".gz", "ubyte", "classes.txt"};
+    static const char *const ends[] = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".gz", "ubyte", "classes.txt"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         size_t length = strlen(path), end = strlen(ends[i]);
         if (length >= end && strcasecmp(path + length - end, ends[i]) == 0)

@@ -33,6 +33,7 @@ static int write_predictions(const struct options *options, struct session *sess
                               &(struct request){.option = "data",
                                                 .path = options->data,
                                                 .role = TD_TEST,
+                                                .model = session->model,
                                                 .recipe = td_model_recipe(session->model),
                                                 .inputs_only = true},
                               &data);

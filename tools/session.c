@@ -10,7 +10,7 @@ static void log_line(void *user, td_log_level level, const char *line)
 {
     const struct options *options = user;
     if (level == TD_LOG_WARNING || !options->quiet)
-        fprintf(stderr, "%s: %s%s\n", program_invocation_name, level == TD_LOG_WARNING ? "warning: " : "", line);
+        tool_say("%s%s", level == TD_LOG_WARNING ? "warning: " : "", line);
 }
 
 int session_open(const struct options *options, struct session *session)
@@ -283,5 +283,5 @@ int session_prepare(const struct options *options, struct session *session, td_d
     int status = session_load(options, session);
     if (status == TOOL_DONE)
         status = session_compile(options, session, TO_TRAIN);
-    return status == TOOL_DONE ? session_train_data(options, td_model_recipe(session->model), train) : status;
+    return status == TOOL_DONE ? session_train_data(options, session->model, train) : status;
 }

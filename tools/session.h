@@ -35,15 +35,16 @@ int session_refused(const struct session *session);
 struct request {
     const char *option, *path; /* "train"; the option's argument */
     td_role role;
-    const char *recipe; /* the model's or the training data's; NULL: none */
-    bool inputs_only;   /* targets are not needed */
+    const td_model *model; /* that the data is for; NULL: none */
+    const char *recipe;    /* the model's or the training data's; NULL: none */
+    bool inputs_only;      /* targets are not needed */
 };
 /* Opens the data and selects the shard that --shard names. The three functions set *data to NULL on failure. */
 int session_data(const struct options *options, const struct request *request, td_data **data);
 /* Opens all of --train and applies the stages: --interleave, --shard, --cache, --repeat, --augment. */
-int session_train_data(const struct options *options, const char *recipe, td_data **data);
+int session_train_data(const struct options *options, const td_model *model, td_data **data);
 /* Opens --validation by the training data's recipe (categories, means); --cache applies to it too. */
-int session_validation_data(const struct options *options, const td_data *train, td_data **data);
+int session_validation_data(const struct options *options, const td_model *model, const td_data *train, td_data **data);
 
 /* Loads the model, compiles it for training, and opens --train. */
 int session_prepare(const struct options *options, struct session *session, td_data **train);

@@ -16,8 +16,31 @@ static int data_failed(const char *option, td_data **data)
     return status;
 }
 
+enum { MOST_INPUTS = 8 };
+
+/* The shapes of the model's inputs; returns how many there are. */
+static int input_shapes(const td_model *model, td_shape shapes[MOST_INPUTS])
+{
+    int inputs = 0;
+    while (model && inputs < MOST_INPUTS && td_input_shape(model, inputs, &shapes[inputs]) == TD_OK)
+        inputs++;
+    return inputs;
+}
+
+static void say_what_is_left_out(const char *option, const td_data *data)
+{
+    const char *reason, *note = td_data_note(data);
+    int64_t skipped = td_data_skipped(data, &reason);
+    if (*note)
+        tool_say("--%s: %s", option, note);
+    if (skipped)
+        tool_say("--%s: %lld samples are left out; the first: %s", option, (long long)skipped, reason);
+}
+
 static int open_data(const struct options *options, const struct request *request, td_data **data)
 {
+    td_shape shapes[MOST_INPUTS];
+    int inputs = input_shapes(request->model, shapes);
     *data = td_open_(&(td_open_args){.path = request->path,
                                      .role = request->role,
                                      .scale = options->scale.value,
@@ -28,12 +51,10 @@ static int open_data(const struct options *options, const struct request *reques
                                      .window = options->window,
                                      .horizon = options->horizon,
                                      .targets = request->inputs_only ? TD_NO : TD_YES,
+                                     .input_shapes = shapes,
+                                     .inputs = inputs,
                                      .recipe = request->recipe});
-    const char *reason;
-    int64_t skipped = td_data_skipped(*data, &reason);
-    if (skipped)
-        fprintf(stderr, "%s: --%s: %lld samples are left out; the first: %s\n", program_invocation_name,
-                request->option, (long long)skipped, reason);
+    say_what_is_left_out(request->option, *data);
     return data_failed(request->option, data);
 }
 
@@ -89,10 +110,13 @@ int session_data(const struct options *options, const struct request *request, t
     return status == TOOL_DONE ? shard(options, data) : status;
 }
 
-int session_validation_data(const struct options *options, const td_data *train, td_data **data)
+int session_validation_data(const struct options *options, const td_model *model, const td_data *train, td_data **data)
 {
-    struct request request = {
-        .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(train)};
+    struct request request = {.option = "validation",
+                              .path = options->validation,
+                              .role = TD_TEST,
+                              .model = model,
+                              .recipe = td_data_recipe(train)};
     int status = open_data(options, &request, data);
     return status == TOOL_DONE ? cache(options, ".val", data) : status;
 }
@@ -106,12 +130,13 @@ static int interleave(const struct options *options, td_data *const *list, td_da
 }
 
 /* Opens all data that --train names; the recipe of the first is used for the others. */
-static int open_all(const struct options *options, const char *recipe, td_data **data)
+static int open_all(const struct options *options, const td_model *model, td_data **data)
 {
+    const char *recipe = td_model_recipe(model);
     td_data *list[TOOL_MAX_ARGUMENTS + 1] = {0};
     int status = TOOL_DONE;
     for (int i = 0; i < options->n_train && status == TOOL_DONE; i++) {
-        struct request request = {.option = "train", .path = options->train[i], .recipe = recipe};
+        struct request request = {.option = "train", .path = options->train[i], .model = model, .recipe = recipe};
         status = open_data(options, &request, &list[i]);
         if (i == 0 && status == TOOL_DONE && td_data_recipe(list[0]))
             recipe = td_data_recipe(list[0]);
@@ -125,9 +150,9 @@ static int open_all(const struct options *options, const char *recipe, td_data *
     return status;
 }
 
-int session_train_data(const struct options *options, const char *recipe, td_data **data)
+int session_train_data(const struct options *options, const td_model *model, td_data **data)
 {
-    int status = open_all(options, recipe, data);
+    int status = open_all(options, model, data);
     if (status == TOOL_DONE)
         status = shard(options, data);
     if (status == TOOL_DONE)

@@ -16,6 +16,10 @@ extern "C" {
  * TD_INVALID_ARGUMENT when anything is wrong, after the report. */
 TD_API td_status td_doctor_cluster(td_context *context, const char *const *files, int count, FILE *out);
 
+/* Checks the description of a cluster, as the text of TF_CONFIG. TD_INVALID_ARGUMENT: the sentence names the first
+ * mistake. */
+TD_API td_status td_cluster_check(td_context *context, const char *tf_config);
+
 #ifdef __cplusplus
 }
 #endif

@@ -46,8 +46,8 @@ typedef struct td_open_args {
     const char *path;
     td_guard guard;
     td_role role;
-    float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX, JPEG, PNG), 1 for all else */
-    td_image_size image_size; /* bring all images to this size, as td_resize; 0: all must have the first one's */
+    float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX, image files), 1 for all else */
+    td_image_size image_size; /* bring all images to this size, as td_resize; 0: all must have one size */
     /* Which feature of a TFRecord is what, NULL: "x=image/encoded,y=image/class/label"; which columns of a CSV, as
      * "x=TEMP,PRES,wind:one-hot,y=pm2.5" (":codes": the category's number), NULL: y is the last, x all others; which
      * arrays of an HDF5 file, as "x0=/a,x1=/b,y=/c", NULL: those in the path, or x and y. */
@@ -57,24 +57,33 @@ typedef struct td_open_args {
     int64_t window;        /* CSV: x is [window, columns], as many rows in turn, each run of them a sample; 0: one row.
                             * Text: characters; 0: 100 */
     int64_t horizon;       /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
-    td_choice targets;     /* CSV: no: y is not needed, and windows go to the file's end; yes */
-    const char *recipe;    /* td_model_recipe: what the arguments above leave open is as in the data that the model was
-                            * trained on, its categories and means too; NULL: none */
+    td_choice targets;     /* CSV: no: y is not needed, and windows go to the file's end. A folder of images: no: all
+                            * images in it and in folders below, without classes; yes */
+    /* [inputs] of one sample, what each of the model's inputs takes (td_input_shape). Images are decoded to the
+     * channels of the first, whatever their files have: 1 of grey, 3 of colours, 4 of colours and opacity; where
+     * image_size is 0 all must have its size. NULL: three channels when one of the images has colours, else one, and
+     * the first one's size. */
+    const td_shape *input_shapes;
+    int inputs;
+    const char *recipe; /* td_model_recipe: what the arguments above leave open is as in the data that the model was
+                         * trained on, its categories and means too; NULL: none */
 } td_open_args;
 
-/* Opens `path`: a folder of JPEG or PNG images (one folder a class; or "images,labels", two folders of which the second
- * holds a PNG of class numbers for each image, whose names a file classes.txt beside that folder may give, one a line;
- * or a folder with train and test or val in it), TFRecord files of tf.train.Examples (`file.tfrecord`, gzipped or not,
- * several by a pattern or commas), an IDX directory (gzipped or not), CSV files (`file.csv`, gzipped or not, several by
- * a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as they are needed), `file.npz` (arrays x and y, or x_train,
- * y_train, x_test, y_test; several inputs or targets as x0, x1, ... and y0, y1, ...), UTF-8 text (`file.txt`: x is
- * .window characters in turn, 100 when 0, as their numbers in the text's alphabet, and y each one's next), or
- * `x.npy,y.npy`. `y` may be missing (to predict). The first extent of every array is the samples. Arrays hold integers
- * of 8 to 64 bits, floats of 16 to 64, or bools, in either order of bytes. Those of IDX, .npy and .npz files and the
- * cells of a CSV are read into memory when they take at most half of what is left of it; else by rows as they are
- * needed, from the file, or, when it is compressed or a CSV, from a temporary file in $TMPDIR (or /var/tmp), with the
- * same results. Such a file must not change meanwhile. A field that the format does not read is refused. Poison, never
- * NULL, on failure. The caller releases it with td_data_release unless a call adopts it. */
+/* Opens `path`: a folder of JPEG, PNG, BMP, GIF or WebP images (one folder a class, numbered in the order of their
+ * names, with the images in it and in folders below it, as in Keras's image_dataset_from_directory; or "images,labels",
+ * two folders of which the second holds a PNG of class numbers for each image, whose names a file classes.txt beside
+ * that folder may give, one a line; or a folder with train and test or val in it), one image file (to predict),
+ * TFRecord files of tf.train.Examples
+ * (`file.tfrecord`, gzipped or not, several by a pattern or commas), an IDX directory (gzipped or not), CSV files
+ * (`file.csv`, gzipped or not, several by a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as they are needed),
+ * `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several inputs or targets as x0, x1, ... and y0, y1,
+ * ...), UTF-8 text (`file.txt`: x is .window characters in turn, 100 when 0, as their numbers in the text's alphabet,
+ * and y each one's next), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of every array is the
+ * samples. Arrays hold integers of 8 to 64 bits, floats of 16 to 64, or bools, in either order of bytes. Those of IDX,
+ * .npy and .npz files and the cells of a CSV are read into memory when they take at most half of what is left of it;
+ * else by rows as they are needed, from the file, or, when it is compressed or a CSV, from a temporary file in $TMPDIR
+ * (or /var/tmp), with the same results. Such a file must not change meanwhile. A field that the format does not read is
+ * refused. Poison, never NULL, on failure. The caller releases it with td_data_release unless a call adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})
@@ -110,6 +119,9 @@ TD_API int64_t td_data_samples(const td_data *data);
 /* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
  * wrong with the first of them, borrowed until the data is released. */
 TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
+/* What opening the data found that its user should know: which files of a folder are not used, for instance; "" for
+ * nothing. Borrowed until the data is released. */
+TD_API const char *td_data_note(const td_data *data);
 /* How the data was read, for `.recipe`: JSON, borrowed until the data is released; NULL for formats that need none.
  * td_fit keeps it with the model, td_save in the model's file. */
 TD_API const char *td_data_recipe(const td_data *data);

@@ -322,7 +322,8 @@ typedef struct td_fit_args {
     td_data *data; /* adopted */
     td_guard guard;
     td_data *validation;      /* adopted; NULL: none */
-    double validation_split;  /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
+    double validation_split;  /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1. Of
+                               * folders of images, one a class, as many drawn by chance, the same in every run */
     int epochs;               /* 1 */
     int initial_epoch;        /* 0 */
     int64_t batch_size;       /* the global batch; 32, or that of stateful layers */

@@ -220,9 +220,9 @@ static const char *set_variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-static td_status look(const tdi_cluster_request *request, tdi_cluster_config *config, tdi_mistakes *mistakes)
+static td_status look(const tdi_cluster_request *request, const char *text, tdi_cluster_config *config,
+                      tdi_mistakes *mistakes)
 {
-    const char *text = set_variable("TF_CONFIG");
     if (request->rendezvous && (request->cluster || text))
         tdi_mistake(mistakes, "the addresses are known by %s; leave out --rendezvous",
                     request->cluster ? "--cluster" : "TF_CONFIG");
@@ -234,18 +234,34 @@ static td_status look(const tdi_cluster_request *request, tdi_cluster_config *co
     return tdi_tf_config_parse(text, false, request, config, mistakes);
 }
 
-td_status tdi_cluster_config_look(const tdi_cluster_request *request, tdi_cluster_config *config,
-                                  tdi_mistakes *mistakes)
+/* Looks with this TF_CONFIG; NULL: none. */
+static td_status look_with(const tdi_cluster_request *request, const char *text, tdi_cluster_config *config,
+                           tdi_mistakes *mistakes)
 {
     *config = (tdi_cluster_config){.self = -1, .on_host = 1};
     mistakes->source = config->source;
-    td_status status = look(request, config, mistakes);
+    td_status status = look(request, text, config, mistakes);
     if (status == TD_OK)
         check_tasks(config, mistakes);
     if (status == TD_OK)
         count_on_host(config);
     mistakes->source = NULL;
     return mistakes->no_memory ? TD_NO_MEMORY : status;
+}
+
+td_status tdi_cluster_config_look(const tdi_cluster_request *request, tdi_cluster_config *config,
+                                  tdi_mistakes *mistakes)
+{
+    return look_with(request, set_variable("TF_CONFIG"), config, mistakes);
+}
+
+td_status tdi_tf_config_check(const char *text, tdi_cluster_config *config, tdi_error *error)
+{
+    tdi_mistakes mistakes = {0};
+    td_status status = look_with(&(tdi_cluster_request){0}, text, config, &mistakes);
+    status = status == TD_OK ? tdi_mistakes_fail(&mistakes, error) : tdi_no_memory(error);
+    tdi_mistakes_free(&mistakes);
+    return status;
 }
 
 td_status tdi_cluster_config_read(const tdi_cluster_request *request, tdi_cluster_config *config, tdi_error *error)

@@ -5,6 +5,7 @@
 
 #include "base/context.h"
 #include "cluster/lint.h"
+#include "cluster/parse.h"
 
 /* The configurations of one call: the environment's, or one a file. */
 typedef struct checkup {
@@ -104,5 +105,17 @@ td_status td_doctor_cluster(td_context *context, const char *const *files, int c
     free(c.configs);
     status = finish(&c, status, out, &context->error);
     tdi_mistakes_free(&c.mistakes);
+    return status;
+}
+
+td_status td_cluster_check(td_context *context, const char *tf_config)
+{
+    tdi_cluster_config config;
+    if (!context)
+        return TD_INVALID_ARGUMENT;
+    if (!tf_config)
+        return tdi_fail(&context->error, TD_INVALID_ARGUMENT, "td_cluster_check: the text of TF_CONFIG was expected");
+    td_status status = tdi_tf_config_check(tf_config, &config, &context->error);
+    tdi_cluster_config_free(&config);
     return status;
 }

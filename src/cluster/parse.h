@@ -13,6 +13,8 @@ td_status tdi_cluster_add(tdi_cluster_config *config, tdi_task_type type, int in
  * say which task this process is. request->task overrides its "task". `text` ends with a NUL. */
 td_status tdi_tf_config_parse(const char *text, bool of_file, const tdi_cluster_request *request,
                               tdi_cluster_config *config, tdi_mistakes *mistakes);
+/* Checks the text and what it describes; fails with the first mistake. `config` is to be freed in any case. */
+td_status tdi_tf_config_check(const char *text, tdi_cluster_config *config, tdi_error *error);
 /* Reads a file of that. */
 td_status tdi_tf_config_file(const tdi_cluster_request *request, tdi_cluster_config *config, tdi_mistakes *mistakes);
 

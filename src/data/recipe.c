@@ -15,6 +15,15 @@ json_t *tdi_recipe_of(const char *text, const char *format)
     return NULL;
 }
 
+bool tdi_recipes_agree(const char *one, const char *other)
+{
+    json_t *a = tdi_recipe_of(one, "images"), *b = tdi_recipe_of(other, "images");
+    bool agree = !a || !b || json_equal(json_object_get(a, "classes"), json_object_get(b, "classes"));
+    json_decref(a);
+    json_decref(b);
+    return agree;
+}
+
 int td_recipe_class(const char *text, int number, char *name, size_t size)
 {
     json_t *recipe = text ? json_loads(text, 0, NULL) : NULL;

@@ -8,8 +8,12 @@
 #define TDI_DATA_RECIPE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /* Parses a recipe. NULL when `text` is NULL or the recipe is another format's. The caller calls json_decref. */
 json_t *tdi_recipe_of(const char *text, const char *format);
+
+/* False when both are recipes of folders of images that number the classes differently. Either may be NULL. */
+bool tdi_recipes_agree(const char *one, const char *other);
 
 #endif

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/machine.h"
+#include "data/source/image_list.h"
 #include "files/folders.h"
 #include "files/tfrecord_file.h"
 
@@ -38,6 +39,11 @@ static td_status unclaimed(const char *path, tdi_error *error)
     list_formats(0, names, sizeof names);
     if (tdi_is_folder(path) && access(path, R_OK | X_OK) != 0)
         return tdi_fail(error, TD_IO, "%s: the folder cannot be read: %s", path, strerror(errno));
+    if (tdi_is_folder(path))
+        return tdi_fail(error, TD_NOT_FOUND,
+                        "%s: not data of a known format: the folder holds neither IDX files nor, down to four folders "
+                        "below, images, whose names would end in " TDI_IMAGE_ENDINGS "; data can be %s",
+                        path, names);
     return tdi_fail(error, TD_NOT_FOUND, "%s: %s; data can be %s", path,
                     access(path, F_OK) == 0 ? "not data of a known format" : "no such file or directory", names);
 }

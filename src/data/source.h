@@ -78,14 +78,16 @@ struct tdi_source {
     tdi_column columns[TDI_MAX_COLUMNS];
     int64_t skipped;        /* number of samples left out because they cannot be read, where the user asked for that */
     char skip_reason[1024]; /* what was wrong with the first of them */
+    char note[1024];        /* what opening found that its user should know: files that are not used; "": nothing */
     char *recipe;           /* JSON, see recipe.h; freed by `release`; NULL: none */
     uint64_t stamp;         /* hash of the files' sizes and times; 0: there are no files */
     uint32_t content;       /* checksum of what opening has read of the files; copies of the files have the same */
     bool sequential;        /* a stream: rows are gathered nearly in order, and only between begin and end */
-    bool drawn;             /* samples differ from one training epoch to the next */
-    td_data *of;            /* of a stage over one source: the data below; NULL: the source is no such stage */
-    bool on_demand;         /* gathering a sample decodes it or calls a function of the user, which may take long: rows
-                             * are gathered one by one, and `stop` is checked in between */
+    bool by_class;  /* samples of a class stand one behind the other, so that the last ones are of few classes */
+    bool drawn;     /* samples differ from one training epoch to the next */
+    td_data *of;    /* of a stage over one source: the data below; NULL: the source is no such stage */
+    bool on_demand; /* gathering a sample decodes it or calls a function of the user, which may take long: rows
+                     * are gathered one by one, and `stop` is checked in between */
 
     /* Writes rows[0 .. count) of a column to `to`, packed. `as` is TD_FLOAT32 (scaled), TD_INT32 or the column's own
      * dtype (unscaled but for float32: see tdi_stored_scale). Called from any thread, several at once, for rows within
@@ -221,6 +223,9 @@ td_data *tdi_data_stage(td_data *of, const td_location *at, tdi_stage_make *make
 
 /* Makes a source of the samples [first, first + count) of `whole`, which is borrowed. */
 td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_source **range, tdi_error *error);
+
+/* Makes a source of the samples rows[0 .. count) of `whole`; both are borrowed. */
+td_status tdi_source_rows(tdi_source *whole, const int64_t *rows, int64_t count, tdi_source **range, tdi_error *error);
 
 /* Fills order[0 .. count) with the samples of an epoch: 0 .. count - 1, permuted by (seed, epoch) when `shuffle`. */
 void tdi_epoch_order(int64_t *order, int64_t count, bool shuffle, uint64_t seed, int64_t epoch);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "train/adapt_normalization.h"
 #include "train/backup/backup.h"
+#include "train/class_checks.h"
 #include "train/epoch_run.h"
 
 typedef struct fit {
@@ -13,6 +14,7 @@ typedef struct fit {
     td_model *model;
     tdi_source *train, *validation;
     tdi_source *ranges[2]; /* made for validation_split */
+    int64_t *drawn;        /* which samples these have, of data that stands class by class */
     int64_t *order;
     int64_t rows;                  /* of the data that an epoch is drawn from */
     int64_t batch, steps, samples; /* of an epoch */
@@ -50,6 +52,23 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
     return TD_OK;
 }
 
+/* The last samples of data that stands class by class would be of the last class alone, so a permutation is split, the
+ * same in every run. Keras's image_dataset_from_directory shuffles its list of files before it splits them, too. */
+static td_status split_at(fit *f, int64_t kept, tdi_error *error)
+{
+    int64_t all = f->train->samples;
+    if (!f->train->by_class) {
+        TDI_TRY(tdi_source_range(f->train, 0, kept, &f->ranges[0], error));
+        return tdi_source_range(f->train, kept, all - kept, &f->ranges[1], error);
+    }
+    f->drawn = malloc((size_t)all * sizeof *f->drawn);
+    if (!f->drawn)
+        return tdi_no_memory(error);
+    tdi_epoch_order(f->drawn, all, true, 0, 0);
+    TDI_TRY(tdi_source_rows(f->train, f->drawn, kept, &f->ranges[0], error));
+    return tdi_source_rows(f->train, f->drawn + kept, all - kept, &f->ranges[1], error);
+}
+
 /* Splits off the last samples, as Keras does; for a fraction f those from floor(n * (1 - f)) on. */
 static td_status split(fit *f, tdi_error *error)
 {
@@ -65,8 +84,7 @@ static td_status split(fit *f, tdi_error *error)
     if (kept < 1 || kept >= all)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "validation_split: %g of %lld samples would leave nothing to %s",
                         wanted, (long long)all, kept < 1 ? "train on" : "validate with");
-    TDI_TRY(tdi_source_range(f->train, 0, kept, &f->ranges[0], error));
-    TDI_TRY(tdi_source_range(f->train, kept, all - kept, &f->ranges[1], error));
+    TDI_TRY(split_at(f, kept, error));
     f->train = f->ranges[0];
     f->validation = f->ranges[1];
     return TD_OK;
@@ -121,10 +139,13 @@ static td_status open_data(fit *f, tdi_error *error)
     if (!f->args->steps_per_epoch || split_off)
         TDI_TRY(tdi_source_count(f->train, split_off ? "" : " or steps_per_epoch", &f->model->context->stop, error));
     TDI_TRY(tdi_check_data(f->model, f->train, true, error));
+    TDI_TRY(tdi_check_classes(f->model, f->train, error));
+    tdi_warn_of_few_classes(f->model, f->train);
     TDI_TRY(split(f, error));
     if (f->args->validation) {
         TDI_TRY(tdi_data_source(f->args->validation, "validation data", &f->validation, error));
         TDI_TRY(tdi_check_data(f->model, f->validation, true, error));
+        TDI_TRY(tdi_check_same_classes(f->train, f->validation, error));
     }
     return f->validation ? tdi_check_logs(f->model, true, error) : TD_OK;
 }
@@ -360,6 +381,7 @@ td_status td_fit_(const td_fit_args *args)
     for (int i = 0; i < 2; i++)
         if (f.ranges[i])
             f.ranges[i]->release(f.ranges[i]);
+    free(f.drawn);
     td_data_release(args->data);
     td_data_release(args->validation);
     tdi_callbacks_free(args->callbacks);

@@ -177,8 +177,7 @@ static td_status look_at_image(const parsed *record, const ProtobufCBinaryData *
 
 static bool looks_like_image(const ProtobufCBinaryData *bytes)
 {
-    const uint8_t *at = bytes->data;
-    return bytes->len > 8 && (memcmp(at, "\xFF\xD8\xFF", 3) == 0 || memcmp(at, "\x89PNG", 4) == 0);
+    return tdi_image_format_name(bytes->data, bytes->len) != NULL;
 }
 
 /* Sets the feature's kind, and its count or form. With `plain` bytes are never taken for an image. */

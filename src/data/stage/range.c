@@ -1,4 +1,4 @@
-/* range.c - consecutive samples of another source, as a source. */
+/* range.c - some samples of another source, as a source: consecutive ones, or those of a list. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,8 +10,14 @@ typedef struct range_source {
     tdi_source source;
     tdi_source *whole;
     int64_t first;
-    int64_t *order; /* of the run, in rows of `whole` */
+    const int64_t *rows; /* borrowed: sample i is sample rows[i] of `whole`; NULL: first + i */
+    int64_t *order;      /* of the run, in rows of `whole` */
 } range_source;
+
+static int64_t whole_row(const range_source *range, int64_t row)
+{
+    return range->rows ? range->rows[row] : range->first + row;
+}
 
 static td_status range_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                               tdi_error *error)
@@ -22,7 +28,7 @@ static td_status range_gather(tdi_source *source, int column, const int64_t *row
     for (int64_t done = 0; done < count; done += RANGE_ROWS) {
         int64_t piece = count - done < RANGE_ROWS ? count - done : RANGE_ROWS;
         for (int64_t i = 0; i < piece; i++)
-            translated[i] = rows[done + i] + range->first;
+            translated[i] = whole_row(range, rows[done + i]);
         TDI_TRY(range->whole->gather(range->whole, column, translated, piece, (char *)to + (size_t)done * stride, as,
                                      error));
     }
@@ -36,7 +42,7 @@ static td_status range_begin(tdi_source *source, const tdi_source_run *run, tdi_
     if (!order)
         return tdi_no_memory(error);
     for (int64_t i = 0; i < run->samples; i++)
-        order[i] = run->order[i] + range->first;
+        order[i] = whole_row(range, run->order[i]);
     tdi_source_run whole = *run;
     whole.order = order;
     td_status status = tdi_source_begin(range->whole, &whole, error);
@@ -70,7 +76,7 @@ static const tdi_source *range_beneath(const tdi_source *source, int index)
 static const tdi_source *range_origin(const tdi_source *source, int64_t *row)
 {
     const range_source *range = (const range_source *)source;
-    *row += range->first;
+    *row = whole_row(range, *row);
     return range->whole;
 }
 
@@ -101,6 +107,7 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->source.origin = range_origin;
     made->whole = whole;
     made->first = first;
+    made->rows = NULL;
     for (int i = 0; i < whole->n_x + whole->n_y; i++) {
         tdi_column *column = &made->source.columns[i];
         size_t bytes = tdi_column_bytes(column);
@@ -108,5 +115,15 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     }
     made->order = NULL;
     *range = &made->source;
+    return TD_OK;
+}
+
+td_status tdi_source_rows(tdi_source *whole, const int64_t *rows, int64_t count, tdi_source **range, tdi_error *error)
+{
+    TDI_TRY(tdi_source_range(whole, 0, count, range, error));
+    ((range_source *)*range)->rows = rows;
+    (*range)->checksum = NULL;
+    for (int i = 0; i < TDI_MAX_COLUMNS; i++)
+        (*range)->columns[i].values = NULL; /* which lie in other places */
     return TD_OK;
 }

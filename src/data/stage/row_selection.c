@@ -7,6 +7,7 @@
 #include <string.h>
 #include <tandem/stages.h>
 
+#include "data/recipe.h"
 #include "data/source.h"
 
 enum { ROWS_AT_ONCE = 64 };
@@ -270,6 +271,11 @@ static td_status check_alike(td_data *const *of, int count, int64_t *samples, td
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "td_interleave: the samples of %s are not of the shapes and types of those of %s",
                             source->name, of[0]->source->name);
+        if (!tdi_recipes_agree(of[0]->source->recipe, source->recipe))
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "td_interleave: the class folders of %s are not those of %s, so that their numbers mean "
+                            "other classes; give them the same names",
+                            source->name, of[0]->source->name);
         *samples += source->samples;
     }
     return TD_OK;
@@ -306,6 +312,7 @@ static void gather_flags(rows_source *rows)
         const tdi_source *of = rows->of[i]->source;
         source->sequential |= of->sequential;
         source->drawn |= of->drawn;
+        source->by_class |= of->by_class;
         source->on_demand |= of->on_demand;
         source->stamp = source->stamp * 31 + of->stamp;
         source->skipped += of->skipped;
