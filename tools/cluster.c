@@ -13,7 +13,8 @@ static int run(const struct options *options)
     if (strcmp(task, "config") == 0)
         return cluster_config(options);
     const char *near = nearest_word(task, tasks, sizeof tasks / sizeof *tasks);
-    return tool_refuse("expected config, got '%s'; %s tandem cluster config?", task, near ? "did you mean" : "try");
+    return tool_refuse("expected config, got '%s'; %s", task,
+                       near ? "did you mean tandem cluster config?" : "try tandem cluster config --workers a:1,b:1");
 }
 
 static const struct argp_option options[] = {

@@ -54,11 +54,11 @@ static json_t *address_with_port(const json_t *cluster, const char *given)
     char address[OUTPUT_SIZE];
     int port = FIRST_PORT;
     do {
-        if (has_port(given))
+        if (!*given || has_port(given))
             snprintf(address, sizeof address, "%s", given);
         else
             snprintf(address, sizeof address, "%s:%d", given, port);
-    } while (!has_port(given) && is_taken(cluster, address) && ++port);
+    } while (*given && !has_port(given) && is_taken(cluster, address) && ++port);
     return json_string(address);
 }
 

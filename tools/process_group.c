@@ -20,7 +20,11 @@
 
 #include "tool.h"
 
-enum { LINE = 4096, PATIENCE = 10 /* seconds */ };
+enum { LINE = 4096 };
+
+/* Seconds: until the others of one that failed are asked to end, for they may be about to fail alike and have a
+ * sentence to say; until they are killed. */
+static const double moment = 0.5, patience = 10;
 
 struct process {
     pid_t pid;
@@ -38,7 +42,8 @@ struct group {
     sigset_t old_mask; /* from before */
     bool asked;        /* a signal was passed on: the processes end by themselves */
     int status;        /* of the first that failed */
-    double deadline;   /* when those that still run are killed; 0: none */
+    double deadline;   /* when those that still run get the next signal; 0: none */
+    int next;          /* SIGTERM, then SIGKILL */
 };
 
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
@@ -203,11 +208,20 @@ static void say_failure(const struct group *group, int i, int status)
         tool_fail("worker %d ended with status %d%s", i, WEXITSTATUS(status), others(group));
 }
 
+static void end_later(struct group *group, int number, double seconds)
+{
+    group->next = number;
+    group->deadline = now() + seconds;
+}
+
 static void end_all(struct group *group)
 {
-    signal_all(group, SIGTERM);
+    signal_all(group, group->next);
     signal_all(group, SIGCONT); /* one that is stopped would not hear it */
-    group->deadline = now() + PATIENCE;
+    if (group->next == SIGTERM)
+        end_later(group, SIGKILL, patience);
+    else
+        group->deadline = 0;
 }
 
 static void note_end(struct group *group, int i, int status)
@@ -220,7 +234,7 @@ static void note_end(struct group *group, int i, int status)
     if (group->asked)
         return;
     say_failure(group, i, status);
-    end_all(group);
+    end_later(group, SIGTERM, moment);
 }
 
 static void collect_ends(struct group *group)
@@ -258,10 +272,9 @@ static void wait_once(struct group *group, struct pollfd *polled)
     polled[0] = (struct pollfd){.fd = group->signals, .events = POLLIN};
     for (int i = 0; i < group->started; i++)
         polled[count++] = (struct pollfd){.fd = group->processes[i].errors, .events = POLLIN};
-    if (poll(polled, (nfds_t)count, milliseconds_left(group)) == 0 && group->deadline != 0) {
-        signal_all(group, SIGKILL);
-        group->deadline = 0;
-    }
+    poll(polled, (nfds_t)count, milliseconds_left(group));
+    if (group->deadline != 0 && now() >= group->deadline)
+        end_all(group);
     for (int i = 0; i < group->started; i++)
         if (polled[i + 1].revents)
             read_errors(group, &group->processes[i]);
@@ -287,7 +300,7 @@ static void start_all(struct group *group)
         if (!start(group, i)) {
             group->status =
                 tool_fail("process %d of %d cannot be started: %s", i + 1, group->spec->count, strerror(errno));
-            end_all(group);
+            end_later(group, SIGTERM, 0);
             return;
         }
 }

@@ -118,7 +118,9 @@ static const char *end_of_host(const char *address, const char **why)
 {
     const char *colon = strrchr(address, ':'), *bracket = strchr(address, ']');
     *why = NULL;
-    if (address[0] == '[' && !bracket)
+    if (!*address)
+        *why = "it is empty; write host:port";
+    else if (address[0] == '[' && !bracket)
         *why = "']' is missing behind the IPv6 address; write [::1]:2222";
     else if (strstr(address, "://"))
         *why = "leave out what stands before \"://\", and write host:port";
@@ -230,15 +232,16 @@ static td_status look(const tdi_cluster_request *request, const char *text, tdi_
         return tdi_tf_config_file(request, config, mistakes);
     if (!text)
         return tdi_environment_read(request, config, mistakes);
-    snprintf(config->source, sizeof config->source, "TF_CONFIG");
     return tdi_tf_config_parse(text, false, request, config, mistakes);
 }
 
-/* Looks with this TF_CONFIG; NULL: none. */
-static td_status look_with(const tdi_cluster_request *request, const char *text, tdi_cluster_config *config,
-                           tdi_mistakes *mistakes)
+/* Looks with the text of TF_CONFIG, if there is one, and its name for sentences. */
+static td_status look_with(const tdi_cluster_request *request, const char *text, const char *name,
+                           tdi_cluster_config *config, tdi_mistakes *mistakes)
 {
     *config = (tdi_cluster_config){.self = -1, .on_host = 1};
+    if (text)
+        snprintf(config->source, sizeof config->source, "%s", name);
     mistakes->source = config->source;
     td_status status = look(request, text, config, mistakes);
     if (status == TD_OK)
@@ -252,14 +255,17 @@ static td_status look_with(const tdi_cluster_request *request, const char *text,
 td_status tdi_cluster_config_look(const tdi_cluster_request *request, tdi_cluster_config *config,
                                   tdi_mistakes *mistakes)
 {
-    return look_with(request, set_variable("TF_CONFIG"), config, mistakes);
+    return look_with(request, set_variable("TF_CONFIG"), "TF_CONFIG", config, mistakes);
 }
 
 td_status tdi_tf_config_check(const char *text, tdi_cluster_config *config, tdi_error *error)
 {
     tdi_mistakes mistakes = {0};
-    td_status status = look_with(&(tdi_cluster_request){0}, text, config, &mistakes);
-    status = status == TD_OK ? tdi_mistakes_fail(&mistakes, error) : tdi_no_memory(error);
+    td_status status = look_with(&(tdi_cluster_request){0}, text, "", config, &mistakes);
+    if (status != TD_OK)
+        tdi_no_memory(error);
+    else if (mistakes.list.count)
+        status = tdi_fail(error, TD_INVALID_ARGUMENT, "%s", mistakes.list.at[0]);
     tdi_mistakes_free(&mistakes);
     return status;
 }

@@ -29,20 +29,20 @@ static td_status read_all(checkup *c, const char *const *files)
     return TD_OK;
 }
 
-static void print_task(const tdi_cluster_config *config, int t, FILE *out)
+static void print_task(const tdi_cluster_config *config, int t, bool here, FILE *out)
 {
     char name[TDI_TASK_NAME];
     const tdi_task *task = &config->tasks[t];
     fprintf(out, "  %-12s %s%s%s\n", tdi_task_name(task, name),
             task->address ? task->address : "(address not known yet)",
-            t == 0 && task->type != TDI_CHIEF ? ", the chief" : "", t == config->self ? ", this process" : "");
+            t == 0 && task->type != TDI_CHIEF ? ", the chief" : "", here && t == config->self ? ", this process" : "");
 }
 
-static void print_config(const tdi_cluster_config *config, FILE *out)
+static void print_config(const tdi_cluster_config *config, bool here, FILE *out)
 {
     fprintf(out, "Cluster of %d task%s, by %s:\n", config->count, config->count == 1 ? "" : "s", config->source);
     for (int t = 0; t < config->count; t++)
-        print_task(config, t, out);
+        print_task(config, t, here, out);
     if (config->rendezvous)
         fprintf(out, "  tasks meet in %s\n", config->rendezvous);
 }
@@ -50,8 +50,8 @@ static void print_config(const tdi_cluster_config *config, FILE *out)
 static void print_report(const checkup *c, FILE *out)
 {
     if (c->readable)
-        print_config(&c->configs[0], out);
-    for (int i = 1; i < c->readable; i++) {
+        print_config(&c->configs[0], c->count == 1, out);
+    for (int i = 0; i < c->readable && c->count > 1; i++) {
         char name[TDI_TASK_NAME];
         const tdi_cluster_config *config = &c->configs[i];
         fprintf(out, "%s: %s\n", config->source,

@@ -121,7 +121,7 @@ static const struct bad {
     {WORKERS("\"a:-1\""), NULL, "a port is a number from 1 to 65535"},
     {WORKERS("\"a:1 \""), NULL, "a port is a number from 1 to 65535"},
     {WORKERS("\":1\""), NULL, "the host is missing"},
-    {WORKERS("\"\""), NULL, "worker 0 \"\": a port is missing"},
+    {WORKERS("\"\""), NULL, "worker 0 \"\": it is empty"},
     {WORKERS("\"grpc://a:1\""), NULL, "leave out what stands before \"://\""},
     {WORKERS("\"::1:2222\""), NULL, "an IPv6 address stands in brackets"},
     {WORKERS("\"[::1\""), NULL, "']' is missing"},
