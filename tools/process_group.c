@@ -39,11 +39,12 @@ struct group {
     struct process *processes; /* [count] */
     int started, running;
     int signals;       /* their descriptor */
-    sigset_t old_mask; /* from before */
-    bool asked;        /* a signal was passed on: the processes end by themselves */
-    int status;        /* of the first that failed */
-    double deadline;   /* when those that still run get the next signal; 0: none */
-    int next;          /* SIGTERM, then SIGKILL */
+    sigset_t old_mask; /* from before, as what a write without a reader does */
+    void (*old_pipe)(int);
+    bool asked;      /* a signal was passed on: the processes end by themselves */
+    int status;      /* of the first that failed */
+    double deadline; /* when those that still run get the next signal; 0: none */
+    int next;        /* SIGTERM, then SIGKILL */
 };
 
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
@@ -72,7 +73,8 @@ static bool catch_signals(struct group *group)
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
         if (!is_ignored(passed_on[i]))
             sigaddset(&set, passed_on[i]);
-    signal(SIGPIPE, SIG_IGN);
+    group->old_pipe = signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would hide how processes ended */
     return sigprocmask(SIG_BLOCK, &set, &group->old_mask) == 0 &&
            (group->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) >= 0;
 }
@@ -94,7 +96,7 @@ static _Noreturn void become(const struct group *group, int i, pid_t launcher, i
         _exit(TOOL_FAILED);
     setpgid(0, 0);
     signal(SIGTTOU, SIG_IGN); /* it may write to the terminal, though it is in the background */
-    signal(SIGPIPE, SIG_DFL);
+    signal(SIGPIPE, group->old_pipe);
     group->spec->prepare(group->spec, i);
     sigprocmask(SIG_SETMASK, &group->old_mask, NULL);
     int count = 0;

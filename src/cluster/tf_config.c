@@ -297,18 +297,18 @@ static void refuse_text(const reading *r, const char *text, const json_error_t *
     char where[64] = "";
     const char *near = strstr(error->text, " near ");
     int length = near ? (int)(near - error->text) : (int)strlen(error->text);
-    const char *source = r->mistakes->source;
+    const char *source = r->mistakes->source, *quote = strpbrk(text, "'\"");
     if (error->line > 1)
         snprintf(where, sizeof where, "line %d, column %d: ", error->line, error->column);
     else if (error->line == 1)
         snprintf(where, sizeof where, "column %d: ", error->column);
     r->mistakes->source = NULL;
-    if (!r->of_file && names_a_file(text))
+    if (*source && !r->of_file && names_a_file(text))
         tdi_mistake(r->mistakes, "%s is not JSON but the name of a file; give --cluster %s instead", source,
                     tdi_word_of(text).text);
     else
-        tdi_mistake(r->mistakes, "%.400s is not JSON: %s%.*s%s", source, where, length, error->text,
-                    strchr(text, '\'') ? "; its quotes are \", not '" : "");
+        tdi_mistake(r->mistakes, "%.400s is not JSON: %s%.*s%s", *source ? source : "the text", where, length,
+                    error->text, quote && *quote == '\'' ? "; its quotes are \", not '" : "");
     r->mistakes->source = source;
 }
 

@@ -35,7 +35,7 @@ expect 0 new mlp
 
 # children PROCESS: their numbers, the chief's first.
 children() {
-    cat /proc/"$1"/task/"$1"/children
+    grep -l "^PPid:[[:space:]]*$1\$" /proc/[0-9]*/status 2>/dev/null | sed 's#[^0-9]##g' | sort -n
 }
 
 is_gone() {
@@ -62,6 +62,24 @@ for signal in INT:130 TERM:143 HUP:129; do
     is_gone "$chief" && is_gone "$worker" || fail "${signal%:*}: a process is left"
     grep -q "stopped by .*; saved.keras holds the model" err || fail "${signal%:*}: said: $(cat err)"
 done
+
+# Ctrl-Z stops all, until they are let go on.
+stopped() {
+    grep -q "^State:.*stopped" "/proc/$1/status"
+}
+goes_on() {
+    ! stopped "$1"
+}
+begin
+kill -s TSTP $process
+for one in $process $chief $worker; do
+    await stopped $one
+done
+kill -s CONT $process
+for one in $process $chief $worker; do
+    await goes_on $one
+done
+ends $process TERM 143 "launch, after Ctrl-Z"
 
 # They have one secret, which lies in memory.
 begin
