@@ -14,8 +14,8 @@
 #include "options.h"
 
 static const struct command *const commands[] = {
-    &fit_command,     &evaluate_command, &predict_command, &summary_command, &new_command,
-    &explain_command, &doctor_command,   &plot_command,    &find_lr_command, &generate_command};
+    &fit_command,    &evaluate_command, &predict_command, &summary_command,  &new_command,    &explain_command,
+    &doctor_command, &plot_command,     &find_lr_command, &generate_command, &cluster_command};
 
 #define N_COMMANDS ((int)(sizeof commands / sizeof *commands))
 
