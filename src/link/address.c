@@ -34,6 +34,11 @@ static bool is_ipv6(const char *host)
     return inet_pton(AF_INET6, address, &parsed) == 1;
 }
 
+static bool looks_like_ipv6(const char *host)
+{
+    return strchr(host, ':') && strspn(host, "0123456789abcdefABCDEF:.[]") == strlen(host);
+}
+
 /* The system would take 10.1 for 10.0.0.1. */
 static bool is_name_or_ipv4(const char *host)
 {
@@ -68,7 +73,7 @@ static td_status parse_host(const char *text, size_t length, tdi_address *addres
         return refuse(text, "its host is too long", error);
     memcpy(address->host, text + bracketed, inside);
     address->host[inside] = '\0';
-    if (!bracketed && strchr(address->host, ':'))
+    if (!bracketed && looks_like_ipv6(address->host))
         return refuse(text, "an IPv6 address stands in brackets", error);
     if (bracketed ? !is_ipv6(address->host) : !is_name_or_ipv4(address->host))
         return refuse(text, bracketed ? "what stands in brackets is no IPv6 address" : "its host is no name or address",

@@ -59,15 +59,16 @@ static int oldest_place(tdi_listener *listener)
     return oldest;
 }
 
-static void drop_oldest(tdi_listener *listener)
+static bool drop_oldest(tdi_listener *listener)
 {
     int place = oldest_place(listener);
     tdi_error why = {0};
     if (place < 0)
-        return;
+        return false;
     tdi_fail(&why, TD_IO, "%s: gave way to newer connections before it had proved that it knows the secret",
              tdi_link_name(listener->shaking[place]));
     on_lost(listener, place, &why);
+    return true;
 }
 
 static int free_place(tdi_listener *listener)
@@ -112,7 +113,6 @@ static void listen_again(void *user, double now)
 /* Descriptors or memory are short: a connection that waits would make the loop spin. */
 static void rest(tdi_listener *listener)
 {
-    drop_oldest(listener);
     tdi_loop_change(listener->spec.loop, listener->source, 0);
     tdi_loop_set_timer(listener->spec.loop, &listener->rest, tdi_seconds() + 0.05);
 }
@@ -132,7 +132,7 @@ static void accept_connections(void *user, uint32_t events)
         int fd = accept4(listener->spec.fd, (struct sockaddr *)&from.at, &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
             begin_handshake(listener, fd, &from);
-        else if (is_short(errno)) {
+        else if (is_short(errno) && !drop_oldest(listener)) {
             rest(listener);
             return;
         } else if (errno == EAGAIN)

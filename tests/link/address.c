@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,7 +76,9 @@ static void others_are_refused(void **state)
     expect_refused("no de:2222", "its host is no name or address");
     expect_refused("-node:2222", "its host is no name or address");
     expect_refused("nöde:2222", "its host is no name or address");
-    expect_refused("http://node2:2222", "an IPv6 address stands in brackets");
+    expect_refused("http://node2:2222", "its host is no name or address");
+    expect_refused("2001:db8::1", "an IPv6 address stands in brackets");
+    expect_refused("node2:22:22", "its host is no name or address");
     memset(text, 'a', 300);
     strcpy(text + 300, ":2222");
     expect_refused(text, "its host is too long");

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,13 +82,6 @@ static void exchange_all(link_end ends[2])
     assert_int_equal(ends[0].opened + ends[1].opened, 2);
 }
 
-/* In order: the end that closes has what the other sent before it knew. */
-static void end_both(link_end ends[2])
-{
-    tdi_link_end(ends[0].link);
-    assert_true(link_pump_until(&ends[0], &ends[1], link_both_lost, (link_end[2]){{.lost = 1}, {.lost = 1}}));
-}
-
 static void frames_go_both_ways(void **state)
 {
     (void)state;
@@ -94,7 +89,6 @@ static void frames_go_both_ways(void **state)
     link_end ends[2] = {0};
     link_pair_open(ends, security, security);
     exchange_all(ends); /* queued before the handshake */
-    end_both(ends);
     link_end_close(&ends[0]);
     link_end_close(&ends[1]);
     tdi_security_free(security);
@@ -252,6 +246,56 @@ static void other_secrets_are_refused(void **state)
     tdi_security_free(other);
 }
 
+static bool first_lost(const void *argument)
+{
+    return ((const link_end *)argument)[0].lost;
+}
+
+/* OpenSSL's server, with a certificate that it has signed itself. */
+static SSL *certified_server(int fd, SSL_CTX *context)
+{
+    EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+    X509 *certificate = X509_new();
+    assert_true(key && certificate);
+    X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+    X509_set_pubkey(certificate, key);
+    assert_true(X509_sign(certificate, key, EVP_sha256()) > 0);
+    assert_int_equal(SSL_CTX_use_certificate(context, certificate), 1);
+    assert_int_equal(SSL_CTX_use_PrivateKey(context, key), 1);
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    SSL *server = SSL_new(context);
+    SSL_set_fd(server, fd);
+    SSL_set_accept_state(server);
+    return server;
+}
+
+/* One that does not know the key and would go on without. */
+static void certificates_are_no_proof(void **state)
+{
+    (void)state;
+    tdi_security *security = link_security(12);
+    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    link_end end = {0};
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    link_end_open(&end, security, fds[0], TDI_LINK_CLIENT);
+    SSL *server = certified_server(fds[1], context);
+    for (int i = 0; i < 10; i++) {
+        tdi_link_pump(end.link);
+        (void)SSL_do_handshake(server);
+        ERR_clear_error();
+    }
+    assert_true(end.lost == 1 && end.opened == 0);
+    assert_non_null(strstr(end.why.message, "it does not know the secret, and shows a certificate instead"));
+    SSL_free(server);
+    SSL_CTX_free(context);
+    close(fds[1]);
+    link_end_close(&end);
+    tdi_security_free(security);
+}
+
 static void other_runs_are_refused(void **state)
 {
     (void)state;
@@ -301,11 +345,6 @@ static void links_end_in_order(void **state)
     link_end_close(&ends[0]);
     link_end_close(&ends[1]);
     tdi_security_free(security);
-}
-
-static bool first_lost(const void *argument)
-{
-    return ((const link_end *)argument)[0].lost;
 }
 
 /* A peer that has gone: what it sent before is received, though writing to it fails; no signal. */
@@ -453,12 +492,17 @@ static int free_pattern(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_go_both_ways),          cmocka_unit_test(frames_go_over_loopback),
-        cmocka_unit_test(other_secrets_are_refused),    cmocka_unit_test(other_runs_are_refused),
-        cmocka_unit_test(links_end_in_order),           cmocka_unit_test(a_cut_peers_last_words_arrive),
-        cmocka_unit_test(sinks_drop_and_refuse),        cmocka_unit_test(held_frames_wait),
-        cmocka_unit_test(a_sink_may_free_the_link),     cmocka_unit_test(silence_ends_the_handshake),
-        cmocka_unit_test(streams_are_cut_at_every_byte)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(frames_go_both_ways),
+                                       cmocka_unit_test(frames_go_over_loopback),
+                                       cmocka_unit_test(other_secrets_are_refused),
+                                       cmocka_unit_test(other_runs_are_refused),
+                                       cmocka_unit_test(certificates_are_no_proof),
+                                       cmocka_unit_test(links_end_in_order),
+                                       cmocka_unit_test(a_cut_peers_last_words_arrive),
+                                       cmocka_unit_test(sinks_drop_and_refuse),
+                                       cmocka_unit_test(held_frames_wait),
+                                       cmocka_unit_test(a_sink_may_free_the_link),
+                                       cmocka_unit_test(silence_ends_the_handshake),
+                                       cmocka_unit_test(streams_are_cut_at_every_byte)};
     return cmocka_run_group_tests(tests, make_pattern, free_pattern);
 }

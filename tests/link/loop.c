@@ -88,17 +88,17 @@ static void what_was_removed_is_not(void **state)
     assert_int_equal(calls_of(watchers), PIPES);
 }
 
-typedef struct alarm {
+typedef struct bell {
     tdi_loop *loop;
     tdi_timer timer;
     int *order, number, fired;
-    struct alarm *stops; /* another, when it fires */
-    double again;        /* 0: no */
-} alarm;
+    struct bell *stops; /* another, when it fires */
+    double again;       /* 0: no */
+} bell;
 
 static void on_fire(void *user, double now)
 {
-    alarm *a = user;
+    bell *a = user;
     assert_true(now >= a->timer.at);
     a->fired = ++*a->order;
     if (a->stops)
@@ -112,19 +112,19 @@ static void timers_fire_in_order(void **state)
     tdi_loop *loop = *state;
     int order = 0;
     double now = tdi_seconds();
-    alarm alarms[4];
+    bell bells[4];
     for (int i = 0; i < 4; i++) {
-        alarms[i] = (alarm){.loop = loop, .order = &order, .number = i};
-        alarms[i].timer = (tdi_timer){.fire = on_fire, .user = &alarms[i]};
-        tdi_loop_set_timer(loop, &alarms[i].timer, now + 0.02 - 0.005 * i);
+        bells[i] = (bell){.loop = loop, .order = &order, .number = i};
+        bells[i].timer = (tdi_timer){.fire = on_fire, .user = &bells[i]};
+        tdi_loop_set_timer(loop, &bells[i].timer, now + 0.02 - 0.005 * i);
     }
-    alarms[1].stops = &alarms[0];
-    tdi_loop_set_timer(loop, &alarms[2].timer, 0); /* moved */
+    bells[1].stops = &bells[0];
+    tdi_loop_set_timer(loop, &bells[2].timer, 0); /* moved */
     while (order < 3)
         assert_int_equal(tdi_loop_run(loop, -1, NULL), TD_OK);
     assert_true(tdi_seconds() >= now + 0.015);
     run_rounds(loop, 3);
-    assert_true(alarms[2].fired == 1 && alarms[3].fired == 2 && alarms[1].fired == 3 && alarms[0].fired == 0);
+    assert_true(bells[2].fired == 1 && bells[3].fired == 2 && bells[1].fired == 3 && bells[0].fired == 0);
 }
 
 /* Both are due at once, and one puts the other off. */
@@ -132,7 +132,7 @@ static void a_due_timer_can_be_put_off(void **state)
 {
     tdi_loop *loop = *state;
     int order = 0;
-    alarm first = {.loop = loop, .order = &order}, second = {.loop = loop, .order = &order};
+    bell first = {.loop = loop, .order = &order}, second = {.loop = loop, .order = &order};
     first.timer = (tdi_timer){.fire = on_fire, .user = &first};
     second.timer = (tdi_timer){.fire = on_fire, .user = &second};
     first.stops = &second;
@@ -147,7 +147,7 @@ static void a_timer_does_not_hold_up_the_loop(void **state)
 {
     tdi_loop *loop = *state;
     int order = 0;
-    alarm a = {.loop = loop, .order = &order, .again = 1e-9};
+    bell a = {.loop = loop, .order = &order, .again = 1e-9};
     a.timer = (tdi_timer){.fire = on_fire, .user = &a};
     tdi_loop_set_timer(loop, &a.timer, 0);
     assert_int_equal(tdi_loop_descriptor(loop), -1);
