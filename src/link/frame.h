@@ -58,8 +58,9 @@ typedef struct tdi_sinks {
     tdi_sink_answer (*place)(void *user, int peer, const tdi_frame *frame, void **place, tdi_error *error);
     /* The payload is in its place. */
     void (*arrived)(void *user, int peer, const tdi_frame *frame, void *place);
-    /* The payload of a frame that was sent is no longer needed: it has been taken over, not yet received. NULL: nobody
-     * wants to know. */
+    /* The payload of a frame that was sent is no longer needed: it has been copied, or encrypted. Parts of it may still
+     * have to be written, by further pumps; that it has been received, only the peer can say. NULL: nobody wants to
+     * know. */
     void (*sent)(void *user, int peer, const tdi_frame *frame, const void *payload);
     /* The connection has ended, once: nothing more is received or sent, no other sink is called. `why` is a sentence
      * that names the peer. What was queued is dropped without `sent`. The last thing that a pump does. */

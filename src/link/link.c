@@ -45,6 +45,7 @@ struct tdi_link {
     void *place;
     uint32_t payload_read;
     bool in_payload, dropping, held;
+    bool unread; /* OpenSSL may have bytes, or the socket, though the loop does not say so */
 
     bool pumping, freed, resumed;
     double handshake_ends;
@@ -357,9 +358,9 @@ static void read_what_is_left(tdi_link *link)
         link->why = why;
 }
 
-static bool move_frames(tdi_link *link)
+static bool move_frames(tdi_link *link, bool reads)
 {
-    bool more = read_frames(link);
+    bool more = reads && (link->unread = read_frames(link));
     if (has_failed(link))
         return false;
     more = write_frames(link) || more;
@@ -380,7 +381,8 @@ static void rearm(tdi_link *link, bool more)
         tdi_loop_set_timer(link->loop, &link->timer, link->handshake_ends);
 }
 
-bool tdi_link_pump(tdi_link *link)
+/* Without `reads` it is known that there is nothing to read, which saves the system's answer that there is not. */
+static bool pump(tdi_link *link, bool reads)
 {
     if (link->state == TDI_LINK_LOST || link->pumping)
         return false;
@@ -390,7 +392,7 @@ bool tdi_link_pump(tdi_link *link)
     if (!has_failed(link) && link->state == TDI_LINK_SHAKING)
         shake(link);
     if (!has_failed(link) && link->state == TDI_LINK_OPEN)
-        more = move_frames(link);
+        more = move_frames(link, reads || link->unread || link->read_stuck);
     if (has_failed(link) && !link->freed)
         tell_lost(link);
     link->pumping = false;
@@ -402,6 +404,11 @@ bool tdi_link_pump(tdi_link *link)
     if (link->loop)
         rearm(link, more);
     return more;
+}
+
+bool tdi_link_pump(tdi_link *link)
+{
+    return pump(link, true);
 }
 
 static void pump_soon(tdi_link *link)
@@ -437,7 +444,7 @@ void tdi_link_end(tdi_link *link)
 
 void tdi_link_resume(tdi_link *link)
 {
-    link->resumed = true;
+    link->resumed = link->unread = true;
     pump_soon(link);
 }
 
@@ -448,13 +455,13 @@ static void pump_when_ready(void *user, uint32_t events)
     tdi_link *link = user;
     if (events & (EPOLLERR | EPOLLHUP) && link->in_payload && link->held) /* reading would see it, but does not read */
         fail(link, TD_IO, "the connection was cut");
-    tdi_link_pump(link);
+    pump(link, events & ~(uint32_t)EPOLLOUT);
 }
 
 static void pump_when_due(void *user, double now)
 {
     (void)now;
-    tdi_link_pump(user);
+    pump(user, false);
 }
 
 td_status tdi_link_attach(tdi_link *link, tdi_loop *loop, tdi_error *error)
@@ -462,6 +469,7 @@ td_status tdi_link_attach(tdi_link *link, tdi_loop *loop, tdi_error *error)
     link->watched = tdi_link_events(link) | EPOLLOUT; /* a socket that is connecting is waited for so */
     TDI_TRY(tdi_loop_add(loop, link->fd, link->watched, pump_when_ready, link, &link->source, error));
     link->loop = loop;
+    link->unread = true;
     link->timer = (tdi_timer){.fire = pump_when_due, .user = link};
     if (link->state == TDI_LINK_SHAKING)
         tdi_loop_set_timer(loop, &link->timer, link->handshake_ends);

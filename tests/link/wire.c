@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,8 @@ typedef struct process {
     unsigned char *memory; /* own data, then a place for each peer's */
     int arrived, sent, lost, held, last_step[PROCESSES];
     int leaves_after; /* so many frames; 0: it stays */
+    bool done;
+    atomic_int *all_done;
 } process;
 
 static unsigned char *place_of(const process *p, int peer)
@@ -101,11 +104,16 @@ static void wait_a_little(const process *p)
             p->wires[peer]->resume(p->wires[peer]);
 }
 
-static bool is_done(const process *p)
+/* What was taken over may still have to be written: nobody leaves before all have everything. */
+static bool is_done(process *p)
 {
     if (p->leaves_after)
         return p->arrived >= p->leaves_after;
-    return p->lost > 0 || (p->arrived == ROUNDS * (PROCESSES - 1) && p->sent == ROUNDS * (PROCESSES - 1));
+    if (!p->done && p->arrived == ROUNDS * (PROCESSES - 1) && p->sent == ROUNDS * (PROCESSES - 1)) {
+        p->done = true;
+        atomic_fetch_add(p->all_done, 1);
+    }
+    return p->lost > 0 || atomic_load(p->all_done) == PROCESSES;
 }
 
 static void *run_process(void *argument)
@@ -153,9 +161,12 @@ static void run_view(process processes[PROCESSES])
 {
     tdi_security *security = link_security(1);
     pthread_t threads[PROCESSES];
+    atomic_int all_done = 0;
     for (int i = 0; i < PROCESSES; i++)
         for (int j = 0; j < i; j++)
             connect_pair(&processes[i], &processes[j], security);
+    for (int i = 0; i < PROCESSES; i++)
+        processes[i].all_done = &all_done;
     for (int i = 0; i < PROCESSES; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, run_process, &processes[i]), 0);
     for (int i = 0; i < PROCESSES; i++)
