@@ -551,7 +551,7 @@ static int set_argument(const struct parse *parse, const char *word)
     if (!command->argument)
         return tool_refuse("expected options only, got '%s'; leave it out", word);
     struct options *options = parse->options;
-    bool several = strstr(command->argument, "...") != NULL;
+    bool several = strstr(command->argument, "...") || strchr(command->argument, ' ');
     if (several && options->n_arguments == TOOL_MAX_FILES)
         return tool_refuse("expected at most %d files, got '%s' after them", TOOL_MAX_FILES, word);
     if (several)

@@ -1,4 +1,4 @@
-/* cluster.h - several processes as one: the tasks of a cluster. */
+/* cluster.h - processes that train together: who is who, and the secret by which they know each other. */
 #ifndef TANDEM_CLUSTER_H
 #define TANDEM_CLUSTER_H
 
@@ -8,6 +8,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Writes a new secret, 32 random bytes, to a file that its owner alone can read (mode 0600). Every host of a cluster
+ * gets a copy of it. TD_INVALID_ARGUMENT: the path exists, and is left as it is; TD_NOT_FOUND: its folder does not
+ * exist; TD_IO. After a failure no file is left. */
+TD_API td_status td_cluster_write_secret(td_context *context, const char *path);
 
 /* Reports on `out` who is who in a cluster, and each mistake in its description that shows without connecting, with its
  * remedy. files[count] are descriptions of tasks, with the JSON of TF_CONFIG; with one of them, it is taken for a

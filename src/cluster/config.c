@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "cluster/parse.h"
+#include "link/address.h"
 
 static const char *const type_names[TDI_TASK_TYPES] = {"chief", "worker", "ps", "evaluator"};
 
@@ -102,8 +103,6 @@ void tdi_cluster_config_free(tdi_cluster_config *config)
     *config = (tdi_cluster_config){.self = -1, .on_host = 1};
 }
 
-/* ---- addresses ---- */
-
 bool tdi_whole_number(const char *text, int *number)
 {
     size_t digits = strspn(text, "0123456789");
@@ -111,50 +110,6 @@ bool tdi_whole_number(const char *text, int *number)
         return false;
     *number = atoi(text);
     return true;
-}
-
-/* The end of the host's name in "host:port"; NULL, and *why set, when there is none. */
-static const char *end_of_host(const char *address, const char **why)
-{
-    const char *colon = strrchr(address, ':'), *bracket = strchr(address, ']');
-    *why = NULL;
-    if (!*address)
-        *why = "it is empty; write host:port";
-    else if (address[0] == '[' && !bracket)
-        *why = "']' is missing behind the IPv6 address; write [::1]:2222";
-    else if (strstr(address, "://"))
-        *why = "leave out what stands before \"://\", and write host:port";
-    else if (address[0] == '[' ? bracket[1] != ':' : !colon)
-        *why = "a port is missing; write host:2222";
-    else if (address[0] != '[' && strchr(address, ':') != colon)
-        *why = "an IPv6 address stands in brackets; write [::1]:2222";
-    else
-        return address[0] == '[' ? bracket : colon;
-    return NULL;
-}
-
-static bool is_host(const char *host, bool ipv6)
-{
-    const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
-    return *host && strspn(host, ipv6 ? "0123456789abcdefABCDEF:.%ghijklmnopqrstuvwxyz" : letters) == strlen(host);
-}
-
-const char *tdi_host_port_parse(const char *address, tdi_host_port *parsed)
-{
-    const char *why, *end = end_of_host(address, &why);
-    if (!end)
-        return why;
-    bool ipv6 = *address == '[';
-    const char *host = address + ipv6, *port = end + 1 + ipv6;
-    if ((size_t)(end - host) >= sizeof parsed->host)
-        return "the host's name is too long; write host:port";
-    snprintf(parsed->host, sizeof parsed->host, "%.*s", (int)(end - host), host);
-    if (!is_host(parsed->host, ipv6))
-        return *parsed->host ? "the host's name has letters, digits, '-', '.' and '_' only; write host:port"
-                             : "the host is missing; write host:port";
-    if (!tdi_whole_number(port, &parsed->port) || parsed->port < 1 || parsed->port > 65535)
-        return *port ? "a port is a number from 1 to 65535; write host:2222" : "a port is missing; write host:2222";
-    return NULL;
 }
 
 /* ---- what holds for all ---- */
@@ -168,11 +123,11 @@ static void check_address(const tdi_cluster_config *config, int t, tdi_mistakes 
 {
     char name[TDI_TASK_NAME], other[TDI_TASK_NAME];
     const tdi_task *task = &config->tasks[t];
-    tdi_host_port parsed;
-    const char *why = tdi_host_port_parse(task->address, &parsed);
+    tdi_address parsed;
+    tdi_error why = {0};
     tdi_task_name(task, name);
-    if (why) {
-        tdi_mistake(mistakes, "%s \"%s\": %s", name, tdi_word_of(task->address).text, why);
+    if (tdi_address_parse(task->address, &parsed, &why) != TD_OK) {
+        tdi_mistake(mistakes, "%s: %s", name, why.message);
         return;
     }
     for (int i = 0; i < t; i++)
@@ -206,13 +161,14 @@ static void check_tasks(const tdi_cluster_config *config, tdi_mistakes *mistakes
 /* The tasks that share this one's host, by their addresses; launchers say it themselves. */
 static void count_on_host(tdi_cluster_config *config)
 {
-    tdi_host_port mine, other;
+    tdi_address mine, other;
     const char *address = config->self < 0 ? NULL : config->tasks[config->self].address;
-    if (config->on_host > 1 || !address || tdi_host_port_parse(address, &mine))
+    if (config->on_host > 1 || !address || tdi_address_parse(address, &mine, NULL) != TD_OK)
         return;
     config->on_host = 0;
     for (int i = 0; i < config->count; i++)
-        config->on_host += config->tasks[i].address && !tdi_host_port_parse(config->tasks[i].address, &other) &&
+        config->on_host += config->tasks[i].address &&
+                           tdi_address_parse(config->tasks[i].address, &other, NULL) == TD_OK &&
                            strcasecmp(mine.host, other.host) == 0;
 }
 

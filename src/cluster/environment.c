@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cluster/parse.h"
+#include "link/address.h"
 
 /* The value of a variable; NULL when it is not set, or empty. */
 static const char *variable(const char *name)
@@ -107,12 +108,12 @@ static td_status read_master(const environment *e, tdi_hosts *addresses)
 static td_status read_rendezvous(const environment *e, tdi_hosts *addresses)
 {
     const char *given = e->request->rendezvous;
-    tdi_host_port parsed;
+    tdi_address parsed;
     if (given && strchr(given, '/')) {
         e->config->rendezvous = strdup(given);
         return e->config->rendezvous ? TD_OK : TD_NO_MEMORY;
     }
-    if (given && tdi_host_port_parse(given, &parsed))
+    if (given && tdi_address_parse(given, &parsed, NULL) != TD_OK)
         tdi_mistake(e->mistakes,
                     "--rendezvous: expected HOST:PORT, or the path of a folder that all hosts see, got '%s'; "
                     "try node1:2222, or ./meet",

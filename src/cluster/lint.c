@@ -1,14 +1,14 @@
 /* lint.c - looks for what is wrong with configurations that can be read. */
 #include "cluster/lint.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "cluster/parse.h"
+#include "link/address.h"
+#include "link/secret.h"
 
 /* ---- several tasks' configurations ---- */
 
@@ -84,7 +84,7 @@ static void check_twins(const tdi_cluster_lint_spec *spec, tdi_mistakes *mistake
 /* A host's name, and what is found behind it. */
 typedef struct known_host {
     const tdi_task *task; /* the first with this host */
-    tdi_host_port at;
+    tdi_address at;
     tdi_addresses found;
 } known_host;
 
@@ -103,7 +103,8 @@ static void learn_hosts(const tdi_cluster_lint_spec *spec, const tdi_cluster_con
 {
     for (int i = 0; i < config->count; i++) {
         known_host host = {.task = &config->tasks[i]};
-        if (!host.task->address || tdi_host_port_parse(host.task->address, &host.at) || find_host(hosts, host.at.host))
+        if (!host.task->address || tdi_address_parse(host.task->address, &host.at, NULL) != TD_OK ||
+            find_host(hosts, host.at.host))
             continue;
         spec->host->resolve(host.at.host, &host.found);
         if (host.found.count == 0)
@@ -169,10 +170,10 @@ static void check_self(const tdi_cluster_lint_spec *spec, const known_hosts *hos
 {
     const tdi_cluster_config *config = &spec->configs[0];
     const tdi_task *task = config->self < 0 ? NULL : &config->tasks[config->self];
-    tdi_host_port at;
+    tdi_address at;
     tdi_addresses own;
     char name[TDI_TASK_NAME], who[TDI_ADDRESS];
-    if (!task || !task->address || tdi_host_port_parse(task->address, &at))
+    if (!task || !task->address || tdi_address_parse(task->address, &at, NULL) != TD_OK)
         return;
     const known_host *host = find_host(hosts, at.host);
     if (!host || host->found.count == 0)
@@ -189,20 +190,14 @@ static void check_self(const tdi_cluster_lint_spec *spec, const known_hosts *hos
                     tdi_task_name(task, name));
 }
 
-/* Whoever can read the secret can join. */
 static void check_secret(tdi_mistakes *mistakes)
 {
     const char *path = getenv("TANDEM_SECRET_FILE");
-    struct stat file;
-    if (!path || !*path)
-        return;
-    if (stat(path, &file) != 0)
-        tdi_mistake(mistakes,
-                    "TANDEM_SECRET_FILE names %.200s, which cannot be read: %s; copy the cluster's secret "
-                    "there",
-                    path, strerror(errno));
-    else if (file.st_mode & (S_IRWXG | S_IRWXO))
-        tdi_mistake(mistakes, "the secret file %.200s can be read by others; chmod 600 it", path);
+    tdi_secret secret;
+    tdi_error error = {0};
+    if (path && *path && tdi_secret_read(path, &secret, &error) != TD_OK)
+        tdi_mistake(mistakes, "%s", error.message);
+    tdi_secret_forget(&secret);
 }
 
 static void check_servers(const tdi_cluster_config *config, tdi_mistakes *mistakes)

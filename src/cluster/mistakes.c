@@ -7,6 +7,13 @@
 
 enum { SENTENCE = 900 };
 
+/* A sentence is one line, and no terminal obeys it. */
+static void blot(char *text)
+{
+    for (; *text; text++)
+        *text = (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text;
+}
+
 void tdi_mistake(tdi_mistakes *mistakes, const char *format, ...)
 {
     char sentence[SENTENCE];
@@ -17,6 +24,7 @@ void tdi_mistake(tdi_mistakes *mistakes, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence + used, sizeof sentence - used, format, args);
     va_end(args);
+    blot(sentence);
     char *copy = strdup(sentence);
     if (copy && tdi_push(&mistakes->list, copy))
         return;
@@ -47,11 +55,6 @@ td_status tdi_mistakes_fail(const tdi_mistakes *mistakes, tdi_error *error)
 tdi_word tdi_word_of(const char *text)
 {
     tdi_word word;
-    size_t length = 0;
-    for (; text[length] && length < sizeof word.text - 4; length++) {
-        unsigned char byte = (unsigned char)text[length];
-        word.text[length] = byte < 0x20 || byte == 0x7f ? '?' : (char)byte;
-    }
-    strcpy(word.text + length, text[length] ? "..." : "");
+    snprintf(word.text, sizeof word.text, "%.60s%s", text, strlen(text) > 60 ? "..." : "");
     return word;
 }

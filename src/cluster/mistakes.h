@@ -12,12 +12,13 @@ typedef struct tdi_mistakes {
     bool no_memory; /* sentences are missing */
 } tdi_mistakes;
 
+/* Control characters become '?'. */
 __attribute__((format(printf, 2, 3))) void tdi_mistake(tdi_mistakes *mistakes, const char *format, ...);
 void tdi_mistakes_free(tdi_mistakes *mistakes);
 /* Fails with the first mistake and the number of the others; TD_OK when there is none. */
 td_status tdi_mistakes_fail(const tdi_mistakes *mistakes, tdi_error *error);
 
-/* A user's word, made fit for a sentence: 60 bytes of it at most, with '?' in place of control characters. */
+/* A user's word for a sentence: 60 bytes of it at most. */
 typedef struct tdi_word {
     char text[64];
 } tdi_word;

@@ -30,12 +30,4 @@ void tdi_hosts_free(tdi_hosts *hosts);
 /* Digits alone, at most 9 of them: true and the number. */
 bool tdi_whole_number(const char *text, int *number);
 
-/* A task's address in two. */
-typedef struct tdi_host_port {
-    char host[256]; /* "node1", "10.0.0.1", "::1" */
-    int port;
-} tdi_host_port;
-/* NULL, or what is wrong with "host:port", as a phrase that ends a sentence. */
-const char *tdi_host_port_parse(const char *address, tdi_host_port *parsed);
-
 #endif

@@ -169,17 +169,17 @@ static void the_secret_is_nobody_elses(void **state)
     (void)state;
     char path[] = "/tmp/tandem-secret-XXXXXX";
     int fd = mkstemp(path);
-    assert_true(fd >= 0);
+    assert_true(fd >= 0 && write(fd, "0123456789abcdef", 16) == 16);
     setenv("TANDEM_SECRET_FILE", path, 1);
     struct linted one = {{TASKS("worker", "0", "\"worker\": [\"node1:1\"]")}, true, 0, NULL};
     check(&one);
     assert_int_equal(fchmod(fd, 0640), 0);
     one.mistakes = 1;
-    one.sentence = "can be read by others; chmod 600 it";
+    one.sentence = "users other than its owner have rights to it (mode 0640); chmod 600 it";
     check(&one);
     close(fd);
     unlink(path);
-    one.sentence = "cannot be read: No such file";
+    one.sentence = "cannot be opened: No such file";
     check(&one);
     unsetenv("TANDEM_SECRET_FILE");
 }

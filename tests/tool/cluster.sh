@@ -1,72 +1,29 @@
-# cluster.sh - descriptions of clusters: written, and checked.
+# cluster.sh - tandem cluster secret: a file of 32 bytes for its owner alone, never written over another.
 . "$ROOT/tests/tool/support.sh"
-unset TF_CONFIG TANDEM_SECRET_FILE
-for name in $(env | sed -n 's/^\(\(KERAS_DISTRIBUTION\|SLURM\|OMPI\|PMI\)_[A-Z_]*\|RANK\|WORLD_SIZE\|MASTER_ADDR\|MASTER_PORT\)=.*/\1/p'); do
-    unset "$name"
-done
 
-# ---- tandem cluster config ----
+(umask 0; expect 0 cluster secret one; [ "$failures" -eq 0 ]) || fail "no secret is written"
+[ "$(stat -c '%a %s' one)" = "600 32" ] || fail "expected mode 600 and 32 bytes, got $(stat -c '%a %s' one)"
+(umask 0777; "$TANDEM" cluster secret two >out) || fail "no secret is written under a strict umask"
+[ "$(stat -c '%a' two)" = 600 ] || fail "the umask took the owner's rights: $(stat -c '%a' two)"
+grep -q "Saved two: a secret of 32 bytes" out || fail "it printed: $(cat out)"
+cmp -s one two && fail "two secrets are the same"
 
-says 2 "expected config after the options, got nothing" cluster
-says 2 "expected config, got 'confg'; did you mean tandem cluster config?" cluster confg
-says 2 "expected config, got 'x'; try tandem cluster config" cluster x
-says 2 "workers: expected the addresses of the workers, got none; try --workers" cluster config --ps a:1
-says 2 "worker 1 \"b:x\": a port is a number from 1 to 65535" cluster config --workers a:1,b:x
-says 2 "worker 1 \"\": it is empty; write host:port" cluster config --workers a,
-says 2 "worker 0 and worker 1 both are A:1" cluster config --workers a:1,A:1
-says 2 "chief: 2 addresses; a cluster has one" cluster config --workers a --chief b,c
-says 1 "nowhere/x cannot be made: No such file" cluster config --workers a --output nowhere/x
-[ -z "$(ls | grep -v '^out$\|^err$')" ] || fail "something was written: $(ls)"
+cp one before
+says 2 "one.* exists, and is left as it is" cluster secret one
+cmp -s one before || fail "a secret was overwritten"
+ln -s nowhere link
+says 2 "link.* exists" cluster secret link
+[ ! -e nowhere ] || fail "a symbolic link was followed"
+says 2 "expected a path, got an empty one" cluster secret ""
+says 2 "cannot write .*none/secret.*: No such file" cluster secret none/secret
+expect 0 cluster secret three --quiet
+[ ! -s out ] && [ ! -s err ] || fail "--quiet printed: $(cat out err)"
 
-expect 0 cluster config --workers 127.0.0.1,127.0.0.1:2224,127.0.0.1,'[::1]' --chief 127.0.0.1:4000 --evaluator '[::1]' --output tasks
-grep -q "^Saved tasks/worker-2.json, for 127.0.0.1:2223.$" out || fail "cluster config: printed $(cat out)"
-[ "$(ls tasks | tr '\n' ' ')" = "chief.json evaluator.json worker-0.json worker-1.json worker-2.json worker-3.json " ] ||
-    fail "cluster config: wrote $(ls tasks)"
-expect 0 doctor --cluster tasks/*.json
-grep -q "^Nothing wrong is to be seen without connecting.$" out || fail "doctor: $(cat out)"
-grep -q "^tasks/worker-3.json: worker 3$" out || fail "doctor: $(cat out)"
-grep -q "^  evaluator    \[::1\]:2223$" out || fail "doctor: $(cat out)"
-expect 0 doctor --cluster tasks/worker-1.json
-grep -q "^  worker 1     127.0.0.1:2224, this process$" out || fail "doctor: $(cat out)"
-TF_CONFIG=$(cat tasks/chief.json)
-export TF_CONFIG
-expect 0 doctor --cluster
-grep -q "^Cluster of 6 tasks, by TF_CONFIG:$" out || fail "doctor: $(cat out)"
-grep -q "^  chief        127.0.0.1:4000, this process$" out || fail "doctor: $(cat out)"
-
-# Without an output folder the files lie here.
-expect 0 cluster config --workers 127.0.0.1,127.0.0.1 --quiet
-[ ! -s out ] && [ -s worker-0.json ] && [ -s worker-1.json ] || fail "cluster config: $(ls)"
-
-# ---- tandem doctor --cluster ----
-
-# wrong PATTERN WORD...: doctor --cluster WORD... ends with status 1; a line of its report matches the pattern.
-wrong() {
-    pattern=$1
-    shift
-    expect 1 doctor --cluster "$@"
-    grep -q -- "^Wrong: .*$pattern" out || fail "doctor --cluster $*: '$pattern' is not in: $(cat out)"
-    grep -q "^tandem doctor: the description of the cluster has [0-9]* mistake" err || fail "doctor --cluster: $(cat err)"
-}
-
-TF_CONFIG='{"cluster": {"worker": ["a:2222", "b:2222"}}' wrong "TF_CONFIG is not JSON: column 43: ']' expected"
-TF_CONFIG='{"cluster": {"worker": ["127.0.0.1:1"]}}' wrong 'TF_CONFIG: no "task": which task is this process?'
-TF_CONFIG='{"cluster": {"workers": ["a:1"]}}' wrong 'task type "workers" in "cluster": did you mean worker?'
-TF_CONFIG='{"cluster": {"worker": ["127.0.0.1:1", "192.0.2.1:1"]}, "task": {"type": "worker", "index": 1}}' \
-    wrong "worker 1 is 192.0.2.1, which is no address of this host (.*): the index is wrong, or give --bind"
-grep -q "^Wrong: worker 0 is 127.0.0.1 in a cluster of several hosts" out || fail "doctor: $(cat out)"
-grep -q "has 2 mistakes" err || fail "doctor: $(cat err)"
-unset TF_CONFIG
-wrong "nothing describes a cluster, so this would train alone"
-wrong "nofile.json: the file cannot be read: No such file or directory" nofile.json
-wrong "two files are task worker 0: worker-0.json and worker-0.json" worker-0.json worker-0.json
-wrong "tasks disagree: worker 1 lists 0 chiefs, chief 1" tasks/chief.json worker-1.json
-RANK=2 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 wrong "RANK is 2, but WORLD_SIZE is 2; ranks go from 0 to 1"
-says 2 "expected options only, got 'x'; leave it out, or write tandem doctor --cluster x" doctor x
-
-# What launchers say.
-RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 expect 0 doctor --cluster
-grep -q "^Cluster of 2 tasks, by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT:$" out || fail "doctor: $(cat out)"
-grep -q "^  worker 0     127.0.0.1:29500, the chief$" out || fail "doctor: $(cat out)"
-grep -q "^  worker 1     (address not known yet), this process$" out || fail "doctor: $(cat out)"
+says 2 "expected secret FILE | config after the options, got nothing" cluster
+says 2 "expected the name of a new file, got none" cluster secret
+says 2 "expected secret or config, got 'secrte'; did you mean tandem cluster secret FILE?" cluster secrte four
+says 2 "expected secret or config, got 'four'; try tandem cluster secret FILE" cluster four
+says 2 "expected one file, got 'five' after 'four'" cluster secret four five
+says 2 "addresses and --output belong to tandem cluster config" cluster secret four --workers a:1
+[ ! -e four ] && [ ! -e five ] || fail "something was written"
 finish
