@@ -76,10 +76,14 @@ static void print_canvas(const struct canvas *canvas, const struct axis *x, cons
 static void print_panel(const struct chart *chart, int panel, int columns)
 {
     struct axis x, y;
-    printf("%s", chart->panels[panel]);
+    char name[512];
+    snprintf(name, sizeof name, "%s", chart->panels[panel]);
+    printf("%s", td_printable(name));
     for (int i = 0, shown = 0; i < chart->n_series; i++)
-        if (chart->series[i].panel == panel)
-            printf("%s%s%s", shown++ ? ", " : ": ", chart->series[i].name, chart->series[i].dashed ? " (dotted)" : "");
+        if (chart->series[i].panel == panel) {
+            snprintf(name, sizeof name, "%s", chart->series[i].name);
+            printf("%s%s%s", shown++ ? ", " : ": ", td_printable(name), chart->series[i].dashed ? " (dotted)" : "");
+        }
     putchar('\n');
     if (!chart_axes(chart, panel, &x, &y)) {
         printf("%*snothing to draw\n\n", MARGIN, "");

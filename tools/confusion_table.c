@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 12, CELL = 9, NARROWEST = 8, WIDEST = 24 };
+enum { MOST_COLUMNS = 12, CELL = 9, NARROWEST = 8, WIDEST = 24, PADDED = 256 };
 
 const char **confusion_names(const char *list)
 {
@@ -51,15 +51,17 @@ static const char *name_of(const char *const *names, int c, char number[16])
 /* The width of the first column. */
 static int width_of(const td_confusion *confusion, const char *const *names)
 {
-    size_t width = NARROWEST;
+    int width = NARROWEST;
     for (int c = 0; names && c < td_confusion_classes(confusion); c++)
-        width = strlen(names[c]) > width ? strlen(names[c]) : width;
-    return width < WIDEST ? (int)width : WIDEST;
+        width = td_columns(names[c]) > width ? td_columns(names[c]) : width;
+    return width < WIDEST ? width : WIDEST;
 }
 
 static void print_scores(const td_confusion *confusion, int width, const char *name, const td_class_scores *scores)
 {
-    printf("%-*.*s %9.4f %9.4f %9.4f", width, width, name, scores->precision, scores->recall, scores->f1);
+    char padded[PADDED];
+    printf("%s %9.4f %9.4f %9.4f", td_pad(name, width, padded, sizeof padded), scores->precision, scores->recall,
+           scores->f1);
     if (td_confusion_positions(confusion) && isnan(scores->iou))
         printf(" %9s", "-");
     else if (td_confusion_positions(confusion))
@@ -82,16 +84,24 @@ static void print_table(const td_confusion *confusion, const char *const *names,
     print_scores(confusion, width, "weighted", &weighted);
 }
 
+/* In a cell, at its right. */
+static void print_right(const char *name)
+{
+    char padded[PADDED];
+    int columns = td_columns(name) < CELL - 1 ? td_columns(name) : CELL - 1;
+    printf("%*s%s", CELL - columns, "", td_pad(name, columns, padded, sizeof padded));
+}
+
 static void print_matrix(const td_confusion *confusion, const char *const *names, int width)
 {
     int classes = td_confusion_classes(confusion);
-    char number[16];
+    char number[16], padded[PADDED];
     printf("\nactual \\ taken for\n%-*s", width, "");
     for (int c = 0; c < classes; c++)
-        printf(" %*.*s", CELL - 1, CELL - 1, name_of(names, c, number));
+        print_right(name_of(names, c, number));
     putchar('\n');
     for (int actual = 0; actual < classes; actual++) {
-        printf("%-*.*s", width, width, name_of(names, actual, number));
+        printf("%s", td_pad(name_of(names, actual, number), width, padded, sizeof padded));
         for (int c = 0; c < classes; c++)
             printf(" %*" PRId64, CELL - 1, td_confusion_count(confusion, actual, c));
         putchar('\n');

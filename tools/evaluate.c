@@ -22,8 +22,11 @@ static int write_confusion(const char *path, struct session *session, const td_c
 static int report(const struct options *options, struct session *session, const td_logs *logs,
                   const td_confusion *confusion, const char *recipe)
 {
-    for (int i = 0; i < logs->count; i++)
-        printf("%s: %.6g\n", logs->entry[i].name, logs->entry[i].value);
+    for (int i = 0; i < logs->count; i++) {
+        char name[TD_MAX_LOG_NAME];
+        memcpy(name, logs->entry[i].name, sizeof name);
+        printf("%s: %.6g\n", td_printable(name), logs->entry[i].value);
+    }
     if (!confusion)
         return TOOL_DONE;
     const char **names = options->class_names ? confusion_names(options->class_names)

@@ -4,11 +4,12 @@
 #include "options.h"
 #include "session.h"
 
-/* A model is for prediction when neither its file nor the options have an optimizer. */
+/* A model is for prediction when neither its file nor the options have an optimizer, or a loss. */
 static enum purpose purpose_of(const struct options *options, const struct session *session)
 {
-    bool trains =
+    bool optimizer =
         options->optimizer != TD_OPTIMIZER_NONE || td_model_optimizer(session->model).kind != TD_OPTIMIZER_NONE;
+    bool trains = optimizer && (options->n_losses || td_model_loss(session->model) != TD_LOSS_NONE);
     switch (options->mode) {
     case TD_MODE_TRAIN:
         return TO_TRAIN;

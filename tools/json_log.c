@@ -29,9 +29,21 @@ static void put_number(FILE *file, const char *name, double value)
         fputs(": null", file);
 }
 
+/* Ends a line that was cut short. What cannot be read, as a pipe, has none. */
+static void begin_line(FILE *file)
+{
+    if (fseek(file, -1, SEEK_END) != 0)
+        return;
+    int last = getc(file);
+    fseek(file, 0, SEEK_END);
+    if (last != EOF && last != '\n')
+        putc('\n', file);
+}
+
 /* Skips a learning rate among the logs, which a callback may have added: every line has it at its end. */
 int log_epoch(FILE *file, const td_epoch *epoch)
 {
+    begin_line(file);
     fprintf(file, "{\"epoch\": %d", epoch->epoch);
     for (int i = 0; i < epoch->logs.count; i++)
         if (strcmp(epoch->logs.entry[i].name, "learning_rate") != 0)

@@ -19,28 +19,12 @@ static const struct command *const commands[] = {
 
 #define N_COMMANDS ((int)(sizeof commands / sizeof *commands))
 
-/* Writes control characters of names as \x1B, so that a terminal does not obey them: those of ASCII, and of Latin-1
- * (0x80 to 0x9F, in UTF-8 behind 0xC2). */
-static void print_plain(const char *text)
-{
-    unsigned char before = 0;
-    for (const unsigned char *at = (const unsigned char *)text; *at; before = *at++) {
-        bool latin = *at >= 0x80 && *at < 0xA0 && (before == 0xC2 || before < 0x80);
-        if (*at < 0x20 || *at == 0x7F || latin)
-            fprintf(stderr, "\\x%02X", *at);
-        else
-            putc(*at, stderr);
-    }
-}
-
 static void print_sentence(const char *format, va_list args)
 {
     char sentence[4096];
     vsnprintf(sentence, sizeof sentence, format, args);
     fflush(stdout);
-    fprintf(stderr, "%s: ", program_invocation_name);
-    print_plain(sentence);
-    putc('\n', stderr);
+    fprintf(stderr, "%s: %s\n", program_invocation_name, td_printable(sentence));
 }
 
 void tool_say(const char *format, ...)

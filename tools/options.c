@@ -296,6 +296,7 @@ static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SP
                                        {"mean_absolute_error", TD_MEAN_ABSOLUTE_ERROR},
                                        {"mae", TD_MEAN_ABSOLUTE_ERROR},
                                        {"huber", TD_HUBER},
+                                       {"none", TD_LOSS_NONE},
                                        {NULL, 0}};
 static const struct choice metrics[] = {
     {"accuracy", TD_METRIC_ACCURACY},
@@ -326,6 +327,8 @@ static const struct choice missing_choices[] = {{"mean", TD_MISSING_MEAN},
                                                 {"drop", TD_MISSING_DROP},
                                                 {NULL, 0}};
 
+static const struct choice header_choices[] = {{"yes", TD_YES}, {"no", TD_NO}, {NULL, 0}};
+
 static int refuse_choice(const char *option, const char *word, const struct choice *choices)
 {
     const char *names[MAX_CHOICES];
@@ -348,6 +351,54 @@ static int set_choice(const char *option, const char *word, const struct choice 
             return TOOL_DONE;
         }
     return refuse_choice(option, word, choices);
+}
+
+/* Splits "NAME", "OUTPUT=NAME"; NULL when there are more than TOOL_MAX_OUTPUTS of them. Points `word` at the text
+ * behind the output's name, and returns where the next entry begins, or the end. */
+static const char *next_entry(const char *at, struct output_option *entry, char word[64])
+{
+    size_t length = strcspn(at, ","), name = length;
+    while (name > 0 && at[name - 1] != '=')
+        name--;
+    *entry = (struct output_option){.output = name ? at : NULL, .length = name ? (int)name - 1 : 0};
+    snprintf(word, 64, "%.*s", (int)(length - name), at + name);
+    return at + length + (at[length] == ',' && at[length + 1]);
+}
+
+static int set_losses(const char *text, struct options *options)
+{
+    int status = TOOL_DONE, value = 0;
+    char word[64];
+    options->n_losses = 0;
+    for (const char *at = text; status == TOOL_DONE && (*at || !options->n_losses);) {
+        if (options->n_losses == TOOL_MAX_OUTPUTS)
+            return tool_refuse("--loss: expected at most %d names, got '%s'", TOOL_MAX_OUTPUTS, text);
+        struct output_option *entry = &options->losses[options->n_losses++];
+        at = next_entry(at, entry, word);
+        status = set_choice("loss", word, losses, &value);
+        entry->loss = (td_loss)value;
+    }
+    if (status == TOOL_DONE && options->n_losses == 1 && !options->losses->output && !options->losses->loss)
+        return tool_refuse("--loss: none leaves nothing to train; name a loss, or with several outputs OUTPUT=none");
+    return status;
+}
+
+static int set_loss_weights(const char *text, struct options *options)
+{
+    double value;
+    char word[64];
+    options->n_loss_weights = 0;
+    for (const char *at = text; *at || !options->n_loss_weights;) {
+        if (options->n_loss_weights == TOOL_MAX_OUTPUTS)
+            return tool_refuse("--loss-weights: expected at most %d numbers, got '%s'", TOOL_MAX_OUTPUTS, text);
+        struct output_option *entry = &options->loss_weights[options->n_loss_weights++];
+        at = next_entry(at, entry, word);
+        if (!read_real(word, &value) || !(value >= -FLT_MAX / 2 && value <= FLT_MAX / 2))
+            return tool_refuse("--loss-weights: expected a number for each output, got '%s'; try --loss-weights 1,0.5",
+                               text);
+        entry->weight = (float)value;
+    }
+    return TOOL_DONE;
 }
 
 static int set_metrics(const char *text, struct options *options)
@@ -477,9 +528,9 @@ static int set_named(int key, const char *text, struct options *options)
         options->mode = (td_mode)value;
         return status;
     case KEY_LOSS:
-        status = set_choice("loss", text, losses, &value);
-        options->loss = (td_loss)value;
-        return status;
+        return set_losses(text, options);
+    case KEY_LOSS_WEIGHTS:
+        return set_loss_weights(text, options);
     case KEY_METRICS:
         return set_metrics(text, options);
     case KEY_UPDATE_FREQ:
@@ -517,6 +568,10 @@ static int set_named(int key, const char *text, struct options *options)
     case KEY_MISSING:
         status = set_choice("missing", text, missing_choices, &value);
         options->missing = (td_missing)value;
+        return status;
+    case KEY_HEADER:
+        status = set_choice("header", text, header_choices, &value);
+        options->header = (td_choice)value;
         return status;
     case KEY_VALIDATION_SPLIT:
         return set_validation_split(text, options);

@@ -11,8 +11,17 @@
 #include "tool.h"
 
 #define TOOL_MAX_METRICS   8
+#define TOOL_MAX_OUTPUTS   8
 #define TOOL_MAX_ARGUMENTS 16
 #define TOOL_MAX_FILES     256
+
+/* An entry of --loss or --loss-weights: of the output of that name, or of all, or by position. */
+struct output_option {
+    const char *output; /* not terminated; NULL: by position, or for all where there is one entry */
+    int length;
+    td_loss loss;
+    float weight;
+};
 
 /* The values of all options; zero means not given. */
 struct options {
@@ -51,6 +60,7 @@ struct options {
     int64_t save_freq; /* in steps; 0: every epoch */
     bool momentum_correction, terminate_on_nan, restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
+    td_choice header;
     int64_t window, horizon;
     bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, time, rematerialize, confusion;
     bool write_images;
@@ -65,7 +75,8 @@ struct options {
     bool nesterov, amsgrad, use_ema;
     struct rate_schedule schedule;
     struct epoch_rates epoch_rates;
-    td_loss loss;
+    struct output_option losses[TOOL_MAX_OUTPUTS], loss_weights[TOOL_MAX_OUTPUTS];
+    int n_losses, n_loss_weights;
     bool from_logits, metrics_given;
     td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with kind TD_METRIC_END */
 };
@@ -110,6 +121,7 @@ enum option_key {
     KEY_GRADIENT_ACCUMULATION_STEPS,
     KEY_LOSS_SCALE_FACTOR,
     KEY_LOSS,
+    KEY_LOSS_WEIGHTS,
     KEY_FROM_LOGITS,
     KEY_METRICS,
     KEY_JSON,
@@ -140,6 +152,7 @@ enum option_key {
     KEY_ON_ERROR,
     KEY_ADAPT,
     KEY_MISSING,
+    KEY_HEADER,
     KEY_WINDOW,
     KEY_HORIZON,
     KEY_CONFUSION,
@@ -229,37 +242,39 @@ enum option_key {
     {                                                                                                                  \
         "seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: others each time)", 0          \
     }
-#define OPTIONS_READING                                                                                                \
-    {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
-        {"image-size",                                                                                                 \
-         KEY_IMAGE_SIZE,                                                                                               \
-         "HxW",                                                                                                        \
-         0,                                                                                                            \
-         "Bring all images to this height and width (default: the model's must be theirs)",                            \
-         0},                                                                                                           \
-        {"features",                                                                                                   \
-         KEY_FEATURES,                                                                                                 \
-         "LIST",                                                                                                       \
-         0,                                                                                                            \
-         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "     \
-         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last); HDF5: which arrays, as "                \
-         "x0=/a,x1=/b,y=/c",                                                                                           \
-         0},                                                                                                           \
-        {"missing",                                                                                                    \
-         KEY_MISSING,                                                                                                  \
-         "HOW",                                                                                                        \
-         0,                                                                                                            \
-         "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                 \
-         0},                                                                                                           \
-        {"window",                                                                                                     \
-         KEY_WINDOW,                                                                                                   \
-         "T",                                                                                                          \
-         0,                                                                                                            \
-         "CSV: a sample is T rows in turn, [T, columns] (default: one row); text: T characters (100)",                 \
-         0},                                                                                                           \
-        {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},           \
-    {                                                                                                                  \
-        "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \
+#define OPTIONS_READING                                                                                                  \
+    {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},               \
+        {"image-size",                                                                                                   \
+         KEY_IMAGE_SIZE,                                                                                                 \
+         "HxW",                                                                                                          \
+         0,                                                                                                              \
+         "Bring all images to this height and width (default: the model's must be theirs)",                              \
+         0},                                                                                                             \
+        {"features",                                                                                                     \
+         KEY_FEATURES,                                                                                                   \
+         "LIST",                                                                                                         \
+         0,                                                                                                              \
+         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "       \
+         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last); HDF5: which arrays, as "                  \
+         "x0=/a,x1=/b,y=/c",                                                                                             \
+         0},                                                                                                             \
+        {"missing",                                                                                                      \
+         KEY_MISSING,                                                                                                    \
+         "HOW",                                                                                                          \
+         0,                                                                                                              \
+         "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                   \
+         0},                                                                                                             \
+        {"header", KEY_HEADER, "yes|no", 0, "CSV: whether the first line holds the columns' names (default: found out)", \
+         0},                                                                                                             \
+        {"window",                                                                                                       \
+         KEY_WINDOW,                                                                                                     \
+         "T",                                                                                                            \
+         0,                                                                                                              \
+         "CSV: a sample is T rows in turn, [T, columns] (default: one row); text: T characters (100)",                   \
+         0},                                                                                                             \
+        {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},             \
+    {                                                                                                                    \
+        "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0        \
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \
@@ -372,8 +387,14 @@ enum option_key {
      "NAME",                                                                                                           \
      0,                                                                                                                \
      "sparse_categorical_crossentropy, categorical_crossentropy, binary_crossentropy, mean_squared_error, "            \
-     "mean_absolute_error or huber",                                                                                   \
+     "mean_absolute_error or huber; of several outputs NAME,NAME or OUTPUT=NAME,..., where none leaves one untrained", \
      0},                                                                                                               \
+        {"loss-weights",                                                                                               \
+         KEY_LOSS_WEIGHTS,                                                                                             \
+         "LIST",                                                                                                       \
+         0,                                                                                                            \
+         "What the losses of several outputs are multiplied by: 1,0.5 or OUTPUT=0.5",                                  \
+         0},                                                                                                           \
         {"from-logits",                                                                                                \
          KEY_FROM_LOGITS,                                                                                              \
          NULL,                                                                                                         \

@@ -36,6 +36,8 @@ struct reader {
     const char *path;
     int number; /* the log's, from 0 */
     int line;
+    int read;                /* number of lines that hold an epoch */
+    int left_out, first_out; /* number of incomplete lines; the first of them */
 };
 
 /* A validation curve goes into the panel of its training curve, dashed. */
@@ -65,13 +67,25 @@ static int refuse_line(const struct reader *reader, const char *expected)
                      reader->line, expected);
 }
 
-/* ---- JSON lines ---- */
-
-/* True for an incomplete line, whose writer was killed or is still writing. */
-static bool is_torn(const char *line)
+/* A line is incomplete when its writer was killed or is still writing. A run that was resumed goes on below it. */
+static int leave_out(struct reader *reader)
 {
-    return line[strlen(line) - 1] != '\n';
+    if (reader->left_out++ == 0)
+        reader->first_out = reader->line;
+    return TOOL_DONE;
 }
+
+static void say_left_out(const struct reader *reader)
+{
+    if (reader->left_out == 1)
+        fprintf(stderr, "%s: %s: line %d is cut short and left out\n", program_invocation_name, reader->path,
+                reader->first_out);
+    else if (reader->left_out)
+        fprintf(stderr, "%s: %s: %d lines are cut short and left out; the first of them is line %d\n",
+                program_invocation_name, reader->path, reader->left_out, reader->first_out);
+}
+
+/* ---- JSON lines ---- */
 
 /* Skips members that are not numbers, such as null, which stands for numbers that are not finite. */
 static int add_members(struct reader *reader, json_t *object, double epoch)
@@ -86,15 +100,14 @@ static int add_members(struct reader *reader, json_t *object, double epoch)
 
 static int read_json_line(struct reader *reader, const char *line)
 {
-    json_t *object = json_loads(line, 0, NULL), *epoch = json_object_get(object, "epoch");
-    if (!object && is_torn(line) && reader->line > 1) {
-        fprintf(stderr, "%s: %s, line %d, is cut short and left out\n", program_invocation_name, reader->path,
-                reader->line);
-        return TOOL_DONE;
-    }
+    json_error_t error;
+    json_t *object = json_loads(line, 0, &error), *epoch = json_object_get(object, "epoch");
+    if (!object && json_error_code(&error) == json_error_premature_end_of_input)
+        return leave_out(reader);
     int status = json_is_number(epoch) ? add_members(reader, object, json_number_value(epoch) + 1)
                                        : refuse_line(reader, "a JSON object with \"epoch\"");
     json_decref(object);
+    reader->read++;
     return status;
 }
 
@@ -107,62 +120,92 @@ struct columns {
     char names[MOST_COLUMNS][64];
 };
 
+static const char separators[] = ",;\t";
+
+static int count_cells(const char *line)
+{
+    int cells = 1;
+    for (; (line = strpbrk(line, separators)); line++)
+        cells++;
+    return cells;
+}
+
 static void read_header(const char *line, struct columns *columns)
 {
+    columns->count = 0;
     for (const char *at = line; columns->count < MOST_COLUMNS; at++) {
-        size_t length = strcspn(at, ",;\t\r\n");
+        size_t length = strcspn(at, separators);
         snprintf(columns->names[columns->count++], sizeof columns->names[0], "%.*s", (int)length, at);
         at += length;
-        if (!*at || *at == '\r' || *at == '\n')
+        if (!*at)
             return;
     }
 }
 
-static int read_csv_line(struct reader *reader, const struct columns *columns, const char *line)
+static int read_csv_cells(struct reader *reader, const struct columns *columns, const char *line)
 {
     double epoch = NAN;
-    int column = 0;
-    for (const char *at = line; column < columns->count; column++) {
-        size_t length = strcspn(at, ",;\t\r\n");
+    int status = TOOL_DONE;
+    for (int column = 0; column < columns->count && status == TOOL_DONE; column++) {
+        size_t length = strcspn(line, separators);
         char *end;
-        double value = strtod(at, &end);
-        bool number = length && end == at + length;
+        double value = strtod(line, &end);
+        bool number = length && end == line + length;
         if (column == 0 && !number)
             return refuse_line(reader, "the number of an epoch first");
         if (column == 0)
             epoch = value + 1;
-        int status = number ? add_number(reader, columns->names[column], epoch, value) : TOOL_DONE;
-        if (status != TOOL_DONE)
-            return status;
-        at += length;
-        if (!*at || *at == '\r' || *at == '\n')
-            break;
-        at++;
+        else if (number)
+            status = add_number(reader, columns->names[column], epoch, value);
+        line += length + (line[length] != '\0');
     }
-    return TOOL_DONE;
+    return status;
+}
+
+/* The last number of a line that does not end may lack digits. */
+static int read_csv_line(struct reader *reader, const struct columns *columns, const char *line, bool ended)
+{
+    if (!ended || (count_cells(line) != columns->count && columns->count < MOST_COLUMNS))
+        return leave_out(reader);
+    reader->read++;
+    return read_csv_cells(reader, columns, line);
 }
 
 /* ---- files ---- */
 
-static int read_line(struct reader *reader, struct columns *columns, const char *line)
+/* Another header begins where logs were joined. */
+static int read_line(struct reader *reader, struct columns *columns, char *line)
 {
+    size_t length = strcspn(line, "\r\n");
+    bool ended = line[length] != '\0';
     reader->line++;
-    const char *at = line + strspn(line, " \t\r\n");
+    line[length] = '\0';
+    const char *at = line + strspn(line, " \t");
     if (!*at)
         return TOOL_DONE;
     if (*at == '{')
         return read_json_line(reader, at);
-    if (columns->count)
-        return read_csv_line(reader, columns, line);
-    if (strncmp(at, "epoch", 5) != 0)
-        return refuse_line(reader, "a JSON object, or a CSV header that begins with epoch");
-    read_header(at, columns);
+    if (strncmp(at, "epoch", 5) == 0)
+        read_header(at, columns);
+    else
+        return columns->count ? read_csv_line(reader, columns, line, ended)
+                              : refuse_line(reader, "a JSON object, or a CSV header that begins with epoch");
+    return TOOL_DONE;
+}
+
+static int check_read(const struct reader *reader)
+{
+    if (!reader->line)
+        return tool_fail("%s is empty; `tandem fit --log` writes a line per epoch", reader->path);
+    if (!reader->read && reader->left_out)
+        return tool_fail("%s: line %d is cut short, and no other holds an epoch", reader->path, reader->first_out);
+    say_left_out(reader);
     return TOOL_DONE;
 }
 
 static int read_log(const struct options *options, struct chart *chart, int number)
 {
-    struct reader reader = {options, chart, options->arguments[number], number, 0};
+    struct reader reader = {.options = options, .chart = chart, .path = options->arguments[number], .number = number};
     struct columns columns = {0};
     FILE *file = fopen(reader.path, "r");
     if (!file)
@@ -174,8 +217,8 @@ static int read_log(const struct options *options, struct chart *chart, int numb
         status = read_line(&reader, &columns, line);
     if (status == TOOL_DONE && !feof(file))
         status = tool_fail("cannot read %s: %s", reader.path, strerror(errno));
-    if (status == TOOL_DONE && !reader.line)
-        status = tool_fail("%s is empty; `tandem fit --log` writes a line per epoch", reader.path);
+    if (status == TOOL_DONE)
+        status = check_read(&reader);
     free(line);
     fclose(file);
     return status;

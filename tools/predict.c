@@ -19,7 +19,7 @@ static void say_classes(const td_model *model)
     printf("Classes:");
     for (int i = 0; i < count && i < MOST; i++) {
         td_recipe_class(td_model_recipe(model), i, name, sizeof name);
-        printf("%s %d %s", i ? "," : "", i, name);
+        printf("%s %d %s", i ? "," : "", i, td_printable(name));
     }
     if (count > MOST)
         printf(", ... of %d", count);

@@ -68,17 +68,6 @@ void session_close(struct session *session)
 
 /* ---- the compile configuration ---- */
 
-static int refuse_uncompiled(const struct options *options, enum purpose purpose)
-{
-    if (purpose == TO_EVALUATE)
-        return tool_refuse("%s was saved without a loss: give one, for example --loss sparse_categorical_crossentropy "
-                           "--from-logits --metrics accuracy",
-                           options->argument);
-    return tool_refuse("%s was saved without a full compile configuration: give --optimizer and --loss, for example "
-                       "--optimizer adam --loss sparse_categorical_crossentropy --from-logits --metrics accuracy",
-                       options->argument);
-}
-
 static int refuse_foreign(const char *option, const char *owner)
 {
     return tool_refuse("--%s belongs to %s, and the optimizer is another; leave it out, or add --optimizer %s", option,
@@ -203,66 +192,175 @@ static td_optimizer merge_optimizer(const struct options *options, td_optimizer 
     return merged;
 }
 
-/* Sets the loss to compile with; TD_LOSS_NONE keeps the file's. */
-static int merge_loss(const struct options *options, td_loss of_file, td_loss *merged)
+/* The outputs' losses and weights to compile with. */
+struct losses {
+    int count;                          /* outputs */
+    td_loss loss[TOOL_MAX_OUTPUTS + 1]; /* ends with TD_LOSS_COUNT; TD_LOSS_UNKNOWN: the file's is kept */
+    float weight[TOOL_MAX_OUTPUTS + 1]; /* ends with TD_LOSS_WEIGHTS_END */
+    bool changed;
+};
+
+/* The output that entry `i` of `count` is for; -1: for all; -2 after a sentence. */
+static int output_of(const char *option, const struct output_option *entries, int count, int i, const td_model *model)
 {
-    *merged = options->loss;
-    if (!options->from_logits)
-        return TOOL_DONE;
-    switch (options->loss != TD_LOSS_NONE ? options->loss : of_file) {
+    int outputs = 0;
+    for (const char *name; (name = td_output_name(model, outputs)); outputs++)
+        if (entries[i].output && strlen(name) == (size_t)entries[i].length &&
+            strncmp(name, entries[i].output, (size_t)entries[i].length) == 0)
+            return outputs;
+    if (entries[i].output) {
+        tool_refuse("--%s: the model has no output '%.*s'; its first is '%s'", option, entries[i].length,
+                    entries[i].output, td_output_name(model, 0));
+        return -2;
+    }
+    if (count == 1 || count == outputs)
+        return count == 1 ? -1 : i;
+    tool_refuse("--%s: expected one entry for each of the %d outputs, or OUTPUT=..., got %d", option, outputs, count);
+    return -2;
+}
+
+static int take_losses(const struct options *options, const td_model *model, struct losses *losses)
+{
+    for (int i = 0; i < options->n_losses; i++) {
+        int output = output_of("loss", options->losses, options->n_losses, i, model);
+        if (output == -2)
+            return TOOL_REFUSED;
+        for (int o = 0; o < losses->count; o++)
+            if (output == -1 || output == o)
+                losses->loss[o] = options->losses[i].loss;
+    }
+    for (int i = 0; i < options->n_loss_weights; i++) {
+        int output = output_of("loss-weights", options->loss_weights, options->n_loss_weights, i, model);
+        if (output == -2)
+            return TOOL_REFUSED;
+        for (int o = 0; o < losses->count; o++)
+            if (output == -1 || output == o)
+                losses->weight[o] = options->loss_weights[i].weight;
+    }
+    return TOOL_DONE;
+}
+
+static td_loss from_logits(td_loss loss)
+{
+    switch (loss) {
     case TD_SPARSE_CATEGORICAL_CROSSENTROPY:
-        *merged = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS;
-        return TOOL_DONE;
+        return TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS;
     case TD_CATEGORICAL_CROSSENTROPY:
-        *merged = TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS;
-        return TOOL_DONE;
+        return TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS;
     case TD_BINARY_CROSSENTROPY:
-        *merged = TD_BINARY_CROSSENTROPY_FROM_LOGITS;
-        return TOOL_DONE;
-    case TD_MEAN_SQUARED_ERROR:
-    case TD_MEAN_ABSOLUTE_ERROR:
-    case TD_HUBER:
-        return tool_refuse("--from-logits belongs to the cross-entropies, and the loss is another; leave it out, or "
-                           "give another --loss");
+        return TD_BINARY_CROSSENTROPY_FROM_LOGITS;
     default:
-        return TOOL_DONE;
+        return loss;
     }
 }
 
-/* Copies the options' metrics. Whether an AUC's predictions are logits follows from the loss. */
-static void choose_metrics(const struct options *options, td_loss loss, td_metric metrics[TOOL_MAX_METRICS + 1])
+static bool is_from_logits(td_loss loss)
 {
-    bool logits = loss == TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS ||
-                  loss == TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS || loss == TD_BINARY_CROSSENTROPY_FROM_LOGITS;
+    return loss == TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS || loss == TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS ||
+           loss == TD_BINARY_CROSSENTROPY_FROM_LOGITS;
+}
+
+static int merge_losses(const struct options *options, const td_model *model, struct losses *losses)
+{
+    *losses = (struct losses){.changed = options->n_losses || options->from_logits};
+    bool logits = false;
+    for (; td_output_name(model, losses->count); losses->count++)
+        losses->loss[losses->count] = td_model_output_loss(model, losses->count);
+    for (int o = 0; o < losses->count; o++)
+        losses->weight[o] = td_model_loss_weight(model, o);
+    losses->loss[losses->count] = TD_LOSS_COUNT;
+    losses->weight[losses->count] = TD_LOSS_WEIGHTS_END;
+    int status = take_losses(options, model, losses);
+    for (int o = 0; o < losses->count && options->from_logits; o++) {
+        losses->loss[o] = from_logits(losses->loss[o]);
+        logits = logits || is_from_logits(losses->loss[o]);
+    }
+    if (status != TOOL_DONE || !options->from_logits || logits)
+        return status;
+    return tool_refuse("--from-logits belongs to the cross-entropies, and the loss is another; leave it out, or give "
+                       "another --loss");
+}
+
+/* Copies the options' metrics. Whether an AUC's predictions are logits follows from the loss. */
+static void choose_metrics(const struct options *options, const struct losses *losses,
+                           td_metric metrics[TOOL_MAX_METRICS + 1])
+{
+    bool logits = false;
+    for (int o = 0; o < losses->count; o++)
+        logits = logits || is_from_logits(losses->loss[o]);
     memcpy(metrics, options->metrics, sizeof options->metrics);
     for (td_metric *metric = metrics; metric->kind != TD_METRIC_END; metric++)
         if (metric->kind == TD_METRIC_AUC && logits)
             metric->from_logits = TD_YES;
 }
 
+static int check_optimizer_options(const struct options *options, const td_optimizer *of_file,
+                                   const td_optimizer *merged)
+{
+    int status = check_optimizer(options, merged->kind);
+    if (status == TOOL_DONE)
+        status = check_averages(options, merged);
+    return status == TOOL_DONE ? check_schedule(options, of_file) : status;
+}
+
+/* The words that give an output the loss that most likely belongs to how it ends. */
+static const char *example_loss(const td_model *model, int output)
+{
+    td_shape shape;
+    td_activation activation = td_output_activation(model, output);
+    int64_t width = td_output_shape(model, output, &shape) == TD_OK && shape.rank ? shape.dim[shape.rank - 1] : 1;
+    if (activation == TD_SOFTMAX)
+        return "sparse_categorical_crossentropy";
+    if (activation == TD_SIGMOID)
+        return "binary_crossentropy";
+    return width > 1 ? "sparse_categorical_crossentropy --from-logits for classes, or --loss mean_squared_error"
+                     : "mean_squared_error";
+}
+
+static int refuse_no_optimizer(const struct options *options)
+{
+    return tool_refuse("%s holds no optimizer that Tandem knows: give one, for example --optimizer adam",
+                       options->argument);
+}
+
+/* Refuses a model of which no output has a loss, or one an unknown one. */
+static int check_losses(const struct options *options, const td_model *model, const struct losses *losses)
+{
+    bool any = false;
+    for (int o = 0; o < losses->count; o++) {
+        const char *name = losses->count > 1 ? td_output_name(model, o) : "", *sign = *name ? "=" : "";
+        if (losses->loss[o] == TD_LOSS_UNKNOWN)
+            return tool_refuse("%s holds a loss%s%s that Tandem does not know: give another, for example --loss %s%s%s",
+                               options->argument, *name ? " of output " : "", name, name, sign, example_loss(model, o));
+        any = any || losses->loss[o] != TD_LOSS_NONE;
+    }
+    if (any)
+        return TOOL_DONE;
+    return tool_refuse("%s was saved without a loss: give one, for example --loss %s", options->argument,
+                       example_loss(model, 0));
+}
+
 int session_compile(const struct options *options, struct session *session, enum purpose purpose)
 {
     td_optimizer of_file = td_model_optimizer(session->model), optimizer = merge_optimizer(options, of_file);
-    td_loss loss_of_file = td_model_loss(session->model), loss;
-    if ((purpose == TO_TRAIN && optimizer.kind == TD_OPTIMIZER_NONE) ||
-        (purpose != TO_PREDICT && options->loss == TD_LOSS_NONE && loss_of_file == TD_LOSS_NONE))
-        return refuse_uncompiled(options, purpose);
-    int status = check_optimizer(options, optimizer.kind);
+    struct losses losses;
+    int status = merge_losses(options, session->model, &losses);
+    if (status == TOOL_DONE && purpose == TO_TRAIN && optimizer.kind == TD_OPTIMIZER_NONE)
+        status = refuse_no_optimizer(options);
+    if (status == TOOL_DONE && purpose != TO_PREDICT)
+        status = check_losses(options, session->model, &losses);
     if (status == TOOL_DONE)
-        status = check_averages(options, &optimizer);
-    if (status == TOOL_DONE)
-        status = check_schedule(options, &of_file);
-    if (status == TOOL_DONE)
-        status = merge_loss(options, loss_of_file, &loss);
+        status = check_optimizer_options(options, &of_file, &optimizer);
     if (status != TOOL_DONE)
         return status;
     if (!changes_optimizer(options, &of_file))
         optimizer = (td_optimizer){.kind = TD_OPTIMIZER_NONE};
     td_metric metrics[TOOL_MAX_METRICS + 1];
-    choose_metrics(options, loss == TD_LOSS_NONE ? loss_of_file : loss, metrics);
+    choose_metrics(options, &losses, metrics);
     if (td_compile_(&(td_compile_args){.model = session->model,
                                        .optimizer = optimizer,
-                                       .loss = loss,
+                                       .losses = losses.changed ? losses.loss : NULL,
+                                       .loss_weights = options->n_loss_weights ? losses.weight : NULL,
                                        .ignore_class = options->ignore_class,
                                        .metrics = options->metrics_given ? metrics : NULL,
                                        .strategy = {.devices = options->devices, .shards = (int)options->shards},

@@ -48,6 +48,7 @@ static int open_data(const struct options *options, const struct request *reques
                                      .image_size = options->image_size,
                                      .skip_errors = options->skip_errors ? TD_YES : TD_NO,
                                      .missing = options->missing,
+                                     .header = options->header,
                                      .window = options->window,
                                      .horizon = options->horizon,
                                      .targets = request->inputs_only ? TD_NO : TD_YES,

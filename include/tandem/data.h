@@ -32,7 +32,8 @@ typedef struct td_image_size {
     int64_t height, width;
 } td_image_size;
 
-/* What stands in for a missing value: one that a CSV leaves empty, or NA, N/A, NaN or null. */
+/* What stands in for a missing value: one that a CSV leaves empty, or that pandas reads as such: NA, N/A,
+ * NaN, null, None, ... */
 typedef enum td_missing {
     TD_MISSING_REFUSE = 0, /* nothing: such data is refused */
     TD_MISSING_MEAN,       /* the column's mean over the data that was trained on */
@@ -54,15 +55,18 @@ typedef struct td_open_args {
     const char *features;
     td_choice skip_errors; /* yes: samples that cannot be read are left out and counted (td_data_skipped); no */
     td_missing missing;    /* CSV */
+    td_choice header;      /* CSV: yes: the first line holds the columns' names; no: it is a sample; else what it is is
+                            * told by features, by the line below it, and by the other files */
     int64_t window;        /* CSV: x is [window, columns], as many rows in turn, each run of them a sample; 0: one row.
                             * Text: characters; 0: 100 */
     int64_t horizon;       /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
-    td_choice targets;     /* CSV: no: y is not needed, and windows go to the file's end. A folder of images: no: all
-                            * images in it and in folders below, without classes; yes */
+    td_choice targets;     /* CSV, TFRecord: no: y is not needed, and windows go to the file's end. A folder of images:
+                            * no: all images in it and in folders below, without classes; yes */
     /* [inputs] of one sample, what each of the model's inputs takes (td_input_shape). Images are decoded to the
      * channels of the first, whatever their files have: 1 of grey, 3 of colours, 4 of colours and opacity; where
-     * image_size is 0 all must have its size. NULL: three channels when one of the images has colours, else one, and
-     * the first one's size. */
+     * image_size is 0 all must have its size. Where a TFRecord's records differ, those that fit are right; a CSV's
+     * unnamed first column is left out where it is one too many. NULL: three channels when one of the images has
+     * colours, else one, and the first one's size; what most records hold is right. */
     const td_shape *input_shapes;
     int inputs;
     const char *recipe; /* td_model_recipe: what the arguments above leave open is as in the data that the model was
@@ -119,8 +123,8 @@ TD_API int64_t td_data_samples(const td_data *data);
 /* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
  * wrong with the first of them, borrowed until the data is released. */
 TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
-/* What opening the data found that its user should know: which files of a folder are not used, for instance; "" for
- * nothing. Borrowed until the data is released. */
+/* What opening the data found that its user should know: which files of a folder or columns of a CSV are not used, for
+ * instance; "" for nothing. Borrowed until the data is released. */
 TD_API const char *td_data_note(const td_data *data);
 /* How the data was read, for `.recipe`: JSON, borrowed until the data is released; NULL for formats that need none.
  * td_fit keeps it with the model, td_save in the model's file. */

@@ -268,12 +268,13 @@ TD_API td_tensor *td_activation_layer_(const td_activation_layer_args *args);
 #endif
 TD_BY_NAME_(td_tensor *, td_activation_layer, td_activation_layer_args)
 
-/* max(x, 0), and with max_value, which may be 6, min(max(x, 0), max_value): Keras's ReLU layer. */
+/* Keras's ReLU layer: x above the threshold, at most max_value; below it negative_slope * (x - threshold). */
 typedef struct td_relu_args {
     td_location at;
     td_tensor *x;
     td_guard guard;
-    float max_value; /* 0: none */
+    float max_value;                 /* 0: none */
+    float negative_slope, threshold; /* at least 0; 0 */
     TD_LAYER_OPTIONS;
 } td_relu_args;
 TD_API td_tensor *td_relu_(const td_relu_args *args);

@@ -51,8 +51,14 @@ TD_API td_model *td_new_char_lstm(td_context *context, int64_t characters, int64
  * cross-entropy from logits; the paper's weight decay of 1e-4 is in the kernels' regularizers. */
 TD_API td_model *td_new_resnet20(td_context *context, td_choice zero_gamma, uint64_t seed);
 
-/* Reads a .keras file of Keras 3: layers, weights, and where present the compile configuration and the optimizer's
- * state. NULL on failure: a sentence naming the layer and the property that Tandem cannot do, or the file's defect. */
+/* Reads a .keras file of Keras 3, or of Keras 2 from 2.13 on: layers, weights, and where present the compile
+ * configuration and the optimizer's state. Also a whole model in HDF5, which Keras has always written as .h5, without
+ * the optimizer's state. NULL on failure: a sentence naming the layer and the property that Tandem cannot do, or what
+ * the file is instead.
+ *
+ * Parts of the compile configuration that Tandem does not know (an optimizer, a loss, a metric) are named in the log
+ * and left out; td_compile puts others in their place. A large optimizer's state stays in the file, which is kept open,
+ * until the model is trained or saved: to predict and to evaluate takes no memory for it. */
 TD_API td_model *td_load(td_context *context, const char *path);
 
 /* Writes a .keras file: beside `path`, which has to end in .keras, fsynced, then renamed; on failure a file already at
@@ -62,9 +68,9 @@ TD_API td_status td_save(td_model *model, const char *path);
 /* Keras's save_weights: the weights, and of a compiled model the optimizer's state, without the architecture; `path`
  * ends in ".weights.h5". Written as by td_save. */
 TD_API td_status td_save_weights(td_model *model, const char *path);
-/* Keras's load_weights: takes them from such a file, or from a .keras file, into a model of the same layers, whatever
- * these are called. The optimizer's state is taken where it is of the same optimizer. TD_BAD_FILE names the layer whose
- * weights are missing or of another shape; then the model is as it was. */
+/* Keras's load_weights: takes them from such a file, of Keras 3 or 2, or from a .keras or .h5 file, into a model of the
+ * same layers, whatever these are called. The optimizer's state is taken where it is of the same optimizer. TD_BAD_FILE
+ * names the layer whose weights are missing or of another shape; then the model is as it was. */
 TD_API td_status td_load_weights(td_model *model, const char *path);
 
 /* ---- compile ---- */
@@ -136,6 +142,7 @@ typedef struct td_optimizer {
 #define td_adam(...) (TD_STRUCT_(td_optimizer){.kind = TD_OPTIMIZER_ADAM, __VA_ARGS__})
 
 typedef enum td_loss {
+    TD_LOSS_UNKNOWN = -1, /* in td_model_output_loss: the file's, which Tandem does not know */
     TD_LOSS_NONE = 0,
     TD_SPARSE_CATEGORICAL_CROSSENTROPY, /* y: class numbers; prediction: probabilities */
     TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
@@ -148,6 +155,10 @@ typedef enum td_loss {
     TD_HUBER,
     TD_LOSS_COUNT
 } td_loss;
+
+#define TD_LOSSES(...)       TD_LIST_(td_loss, __VA_ARGS__, TD_LOSS_COUNT)
+#define TD_LOSS_WEIGHTS(...) TD_LIST_(float, __VA_ARGS__, TD_LOSS_WEIGHTS_END)
+#define TD_LOSS_WEIGHTS_END  (-3e38f)
 
 typedef enum td_metric_kind {
     TD_METRIC_END = 0,
@@ -256,13 +267,18 @@ typedef struct td_compile_args {
     td_location at;
     td_model *model;
     td_guard guard;
-    td_optimizer optimizer;   /* kind NONE: keep the model's, with its state; without one, predict and evaluate only */
-    td_loss loss;             /* NONE: keep the model's */
+    td_optimizer optimizer;    /* kind NONE: keep the model's, with its state; without one, predict and evaluate only */
+    td_loss loss;              /* of every output; NONE: keep the model's */
+    const td_loss *losses;     /* instead of loss: TD_LOSSES(...), one for each output. An output of TD_LOSS_NONE is not
+                                * trained, and data need no target for it; at least one must have a loss.
+                                * TD_LOSS_UNKNOWN keeps the output's */
+    const float *loss_weights; /* TD_LOSS_WEIGHTS(...): by what each output's loss is multiplied; NULL: keep the
+                                * model's, which are 1 unless they were set */
     td_optional ignore_class; /* sparse categorical cross-entropy: what is of this class (often 255, or -1) adds nothing
                                * to the loss, which is the mean over the rest of the batch. Not set: as the model has
                                * it, with another loss none */
     float delta;              /* Huber: where it turns from a parabola to a line; 0: as the model has it, else 1 */
-    const td_metric *metrics; /* NULL: keep the model's */
+    const td_metric *metrics; /* of every output that has a loss; NULL: keep the model's */
     td_strategy strategy;
     td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
                                 less memory, a little more time; in the same precision and by the same kernels, some
@@ -281,10 +297,13 @@ TD_API td_status td_compile_(const td_compile_args *args);
 #endif
 TD_BY_NAME_(td_status, td_compile, td_compile_args)
 
-/* How a model is compiled: its optimizer with every default filled in (kind NONE without one), and the loss of its
- * first output (NONE without one). */
+/* How a model is compiled: its optimizer with every default filled in (kind NONE without one), the loss of an output
+ * (NONE without one), and that of the first output that has one. */
 TD_API td_optimizer td_model_optimizer(const td_model *model);
+TD_API td_loss td_model_output_loss(const td_model *model, int output);
 TD_API td_loss td_model_loss(const td_model *model);
+/* What the loss of an output is multiplied by: 1 unless it was set. */
+TD_API float td_model_loss_weight(const td_model *model, int output);
 
 /* ---- fit, evaluate, predict ---- */
 
@@ -497,6 +516,11 @@ TD_API int64_t td_parameter_count(const td_model *model, int64_t *trainable);
 /* One sample's shape, without the batch, at input or output `index`; rank 0 with TD_NOT_FOUND when there is none. */
 TD_API td_status td_input_shape(const td_model *model, int index, td_shape *shape);
 TD_API td_status td_output_shape(const td_model *model, int index, td_shape *shape);
+/* The name of the layer that makes an output, as Keras names the output; NULL: there is no such output. Borrowed. */
+TD_API const char *td_output_name(const td_model *model, int index);
+/* The activation that makes an output, its layer's own: TD_SOFTMAX means that it holds probabilities, and that its loss
+ * is not from logits. TD_LINEAR where its layer has none. */
+TD_API td_activation td_output_activation(const td_model *model, int index);
 
 /* td_data_recipe of the data that the model was trained on last; borrowed until it is trained again; NULL: none. */
 TD_API const char *td_model_recipe(const td_model *model);

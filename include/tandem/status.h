@@ -2,6 +2,8 @@
 #ifndef TANDEM_STATUS_H
 #define TANDEM_STATUS_H
 
+#include <stddef.h>
+
 /* A struct, or a list of values, in the middle of an expression: compound literals are C only. */
 #ifdef __cplusplus
 #include <initializer_list>
@@ -48,6 +50,21 @@ typedef enum td_status {
 
 /* "invalid argument", "bad file", ...; never NULL. */
 TD_API const char *td_status_name(td_status status);
+
+/* ---- names from files on a terminal ----
+ *
+ * A layer's name may hold anything, escape sequences too. td_summary, td_explain, progress lines, sentences and logs
+ * show `?` in the place of what a terminal would obey; td_logs, JSON and files have names as they are. */
+
+/* Puts a `?` in the place of every control character, character that changes the direction of a text, and byte that is
+ * not UTF-8. Returns `text`. */
+TD_API char *td_printable(char *text);
+/* The columns that a terminal shows the text in: 2 for a wide character, 0 for one that combines with the one before.
+ */
+TD_API int td_columns(const char *text);
+/* Makes `padded`, of `size` bytes, the printable text in so many columns: cut off, or followed by spaces. Returns it.
+ */
+TD_API char *td_pad(const char *text, int columns, char *padded, size_t size);
 
 /* Where in the user's source a call stands; filled in by the macros. */
 typedef struct td_location {

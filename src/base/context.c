@@ -137,5 +137,5 @@ void tdi_log(td_context *context, td_log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    context->options.log(context->options.log_user, level, line);
+    context->options.log(context->options.log_user, level, td_printable(line));
 }

@@ -14,6 +14,7 @@ td_status tdi_fail(tdi_error *error, td_status status, const char *format, ...)
     error->status = status;
     vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
+    td_printable(error->message);
     return status;
 }
 
@@ -35,7 +36,7 @@ void tdi_error_prefix(tdi_error *error, const char *format, ...)
         return;
     snprintf(prefixed + used, sizeof prefixed - (size_t)used, ": %.*s", (int)sizeof prefixed - used - 3,
              error->message);
-    memcpy(error->message, prefixed, sizeof prefixed);
+    memcpy(error->message, td_printable(prefixed), sizeof prefixed);
 }
 
 const char *td_status_name(td_status status)

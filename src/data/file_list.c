@@ -3,6 +3,7 @@
 
 #include <glob.h>
 #include <string.h>
+#include <strings.h>
 
 static td_status add_pattern(const char *pattern, tdi_paths *paths, tdi_error *error)
 {
@@ -40,7 +41,7 @@ td_status tdi_list_files(const char *patterns, tdi_paths *paths, tdi_error *erro
 bool tdi_names_file(const char *patterns, const char *ending)
 {
     size_t length = strcspn(patterns, ","), tail = strlen(ending);
-    return length > tail && strncmp(patterns + length - tail, ending, tail) == 0;
+    return length > tail && strncasecmp(patterns + length - tail, ending, tail) == 0;
 }
 
 void tdi_paths_free(tdi_paths *paths)

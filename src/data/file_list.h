@@ -11,7 +11,7 @@ typedef tdi_vec(char *) tdi_paths;
 
 /* Appends the files; those of a pattern in the order of their names. TD_NOT_FOUND when a pattern matches none. */
 td_status tdi_list_files(const char *patterns, tdi_paths *paths, tdi_error *error);
-/* True when the first of the patterns ends in `ending` (".csv"). */
+/* True when the first of the patterns ends in `ending` (".csv"), in any case. */
 bool tdi_names_file(const char *patterns, const char *ending);
 void tdi_paths_free(tdi_paths *paths);
 

@@ -61,7 +61,8 @@ static td_status check_fields(const td_open_args *args, const tdi_source_format 
         {TDI_OPEN_FEATURES, args->features, "features", "--features"},
         {TDI_OPEN_MISSING, args->missing, "missing", "--missing"},
         {TDI_OPEN_WINDOW, args->window, "window", "--window"},
-        {TDI_OPEN_HORIZON, args->horizon, "horizon", "--horizon"}};
+        {TDI_OPEN_HORIZON, args->horizon, "horizon", "--horizon"},
+        {TDI_OPEN_HEADER, args->header, "header", "--header"}};
     char names[256];
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         if (!fields[i].given || (format->reads & fields[i].field))

@@ -78,16 +78,17 @@ struct tdi_source {
     tdi_column columns[TDI_MAX_COLUMNS];
     int64_t skipped;        /* number of samples left out because they cannot be read, where the user asked for that */
     char skip_reason[1024]; /* what was wrong with the first of them */
-    char note[1024];        /* what opening found that its user should know: files that are not used; "": nothing */
-    char *recipe;           /* JSON, see recipe.h; freed by `release`; NULL: none */
-    uint64_t stamp;         /* hash of the files' sizes and times; 0: there are no files */
-    uint32_t content;       /* checksum of what opening has read of the files; copies of the files have the same */
-    bool sequential;        /* a stream: rows are gathered nearly in order, and only between begin and end */
-    bool by_class;  /* samples of a class stand one behind the other, so that the last ones are of few classes */
-    bool drawn;     /* samples differ from one training epoch to the next */
-    td_data *of;    /* of a stage over one source: the data below; NULL: the source is no such stage */
-    bool on_demand; /* gathering a sample decodes it or calls a function of the user, which may take long: rows
-                     * are gathered one by one, and `stop` is checked in between */
+    char note[1024]; /* what opening found that its user should know: files or columns that are not used; "": nothing */
+    char advice[512]; /* ends the sentence of a shape that the model does not take: "; choose columns by ..." */
+    char *recipe;     /* JSON, see recipe.h; freed by `release`; NULL: none */
+    uint64_t stamp;   /* hash of the files' sizes and times; 0: there are no files */
+    uint32_t content; /* checksum of what opening has read of the files; copies of the files have the same */
+    bool sequential;  /* a stream: rows are gathered nearly in order, and only between begin and end */
+    bool by_class;    /* samples of a class stand one behind the other, so that the last ones are of few classes */
+    bool drawn;       /* samples differ from one training epoch to the next */
+    td_data *of;      /* of a stage over one source: the data below; NULL: the source is no such stage */
+    bool on_demand;   /* gathering a sample decodes it or calls a function of the user, which may take long: rows
+                       * are gathered one by one, and `stop` is checked in between */
 
     /* Writes rows[0 .. count) of a column to `to`, packed. `as` is TD_FLOAT32 (scaled), TD_INT32 or the column's own
      * dtype (unscaled but for float32: see tdi_stored_scale). Called from any thread, several at once, for rows within
@@ -134,7 +135,8 @@ typedef enum tdi_open_field {
     TDI_OPEN_FEATURES = 4,
     TDI_OPEN_MISSING = 8,
     TDI_OPEN_WINDOW = 16,
-    TDI_OPEN_HORIZON = 32
+    TDI_OPEN_HORIZON = 32,
+    TDI_OPEN_HEADER = 64
 } tdi_open_field;
 
 /* A file format. Its functions are called by the thread that calls td_open. */

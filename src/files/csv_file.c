@@ -5,13 +5,12 @@
 #include <csv.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/decimal.h"
 #include "base/vec.h"
 #include "files/open_regular.h"
 
@@ -20,7 +19,7 @@ enum { CHUNK = 1 << 16, MOST = 1 << 20 }; /* bytes per read; largest bytes of a 
 struct tdi_csv {
     char *path;
     gzFile file;
-    locale_t plain; /* the C locale, in which the decimal point is a point */
+    bool has_point, has_comma; /* the decimal marks of the numbers so far */
     struct csv_parser parser;
     bool has_parser;
     char chunk[CHUNK];
@@ -35,13 +34,58 @@ struct tdi_csv {
     tdi_vec(char *) cells;
 };
 
-bool tdi_csv_number(const tdi_csv *csv, const char *cell, double *number)
+/* ---- numbers ---- */
+
+enum { LONGEST_NUMBER = 400 };
+
+/* Copies a cell with a point for its only comma. False when it has none, or several. */
+static bool with_point(const char *cell, char point[LONGEST_NUMBER])
 {
-    char *end;
-    if (!strchr("+-.0123456789", *cell) || strpbrk(cell, "xXnN"))
-        return false; /* infinities and hexadecimals */
-    *number = strtod_l(cell, &end, csv->plain);
-    return end != cell && !*end && isfinite(*number);
+    const char *comma = strchr(cell, ',');
+    size_t length = strlen(cell);
+    if (!comma || strchr(comma + 1, ',') || strchr(cell, '.') || length >= LONGEST_NUMBER)
+        return false;
+    memcpy(point, cell, length + 1);
+    point[comma - cell] = '.';
+    return true;
+}
+
+bool tdi_csv_number(tdi_csv *csv, const char *cell, double *number)
+{
+    char point[LONGEST_NUMBER];
+    bool comma = csv_get_delim(&csv->parser) == ';' && with_point(cell, point);
+    if (!tdi_parse_decimal(comma ? point : cell, number))
+        return false;
+    csv->has_comma |= comma;
+    csv->has_point |= strchr(cell, '.') != NULL;
+    return true;
+}
+
+bool tdi_csv_mixes_marks(const tdi_csv *csv)
+{
+    return csv->has_point && csv->has_comma;
+}
+
+bool tdi_csv_has_decimal_comma(const char *cell)
+{
+    double number;
+    char point[LONGEST_NUMBER];
+    return with_point(cell, point) && tdi_parse_decimal(point, &number);
+}
+
+/* Digits and an exponent that is not taken for one. */
+bool tdi_csv_is_too_large(const char *cell)
+{
+    double number;
+    char mantissa[LONGEST_NUMBER];
+    size_t length = strspn(cell, "+-.0123456789");
+    if (length >= LONGEST_NUMBER)
+        return false;
+    memcpy(mantissa, cell, length);
+    mantissa[length] = '\0';
+    const char *rest = cell + length;
+    bool exponent = (*rest == 'e' || *rest == 'E') && rest[1] && !rest[1 + strspn(rest + 1, "+0123456789")];
+    return (exponent || !*rest) && tdi_parse_decimal(mantissa, &number);
 }
 
 /* ---- the parser's calls ---- */
@@ -110,37 +154,89 @@ static td_status read_chunk(tdi_csv *csv, tdi_error *error)
                     csv->offset, code == Z_ERRNO ? strerror(errno) : words_of(reason));
 }
 
-static unsigned char most_frequent(const char *line, size_t length)
+/* Number of separators in a line, outside quotes. */
+static size_t count_in(const char *line, size_t length, char separator)
 {
-    static const char candidates[] = ",;\t";
+    size_t count = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < length && (quoted || (line[i] != '\n' && line[i] != '\r')); i++) {
+        quoted ^= line[i] == '"';
+        count += !quoted && line[i] == separator;
+    }
+    return count;
+}
+
+/* True when semicolons stand between cells that are all numbers or empty, some of them with a decimal comma. */
+static bool separates_decimal_commas(const char *line, size_t length)
+{
+    char cell[LONGEST_NUMBER];
+    double number;
+    bool semicolons = false, commas = false;
+    for (size_t at = 0, end = 0; at <= length && end < length; at = end + 1) {
+        for (end = at; end < length && !strchr(";\r\n", line[end]);)
+            end++;
+        if (end - at >= sizeof cell)
+            return false;
+        memcpy(cell, line + at, end - at);
+        cell[end - at] = '\0';
+        bool comma = tdi_csv_has_decimal_comma(cell);
+        if (!comma && *cell && !tdi_parse_decimal(cell, &number))
+            return false;
+        commas |= comma;
+        semicolons |= end < length && line[end] == ';';
+        if (end < length && line[end] != ';')
+            break;
+    }
+    return semicolons && commas;
+}
+
+static unsigned char find_separator(const char *line, size_t length)
+{
+    static const char candidates[] = ",;\t|";
     size_t most = 0;
     unsigned char found = ',';
     for (const char *c = candidates; *c; c++) {
-        size_t count = 0;
-        for (size_t i = 0; i < length && line[i] != '\n' && line[i] != '\r'; i++)
-            count += line[i] == *c;
+        size_t count = count_in(line, length, *c);
         if (count > most) {
             most = count;
             found = (unsigned char)*c;
         }
     }
-    return found;
+    return separates_decimal_commas(line, length) ? ';' : found;
+}
+
+/* Refuses what is not UTF-8 by its first bytes. */
+static td_status check_encoding(const tdi_csv *csv, tdi_error *error)
+{
+    const char *at = csv->chunk;
+    bool mark = csv->end >= 2 && (memcmp(at, "\xff\xfe", 2) == 0 || memcmp(at, "\xfe\xff", 2) == 0);
+    if (mark || memchr(at, 0, csv->end < 256 ? csv->end : 256))
+        return tdi_fail(error, TD_BAD_FILE, "%s: %s: save it as UTF-8, as by iconv -f UTF-16 -t UTF-8", csv->path,
+                        mark ? "it is UTF-16 text, by its first two bytes" : "it holds NUL bytes, as UTF-16 text does");
+    return TD_OK;
 }
 
 static td_status begin(tdi_csv *csv, tdi_error *error)
 {
     csv->line = 1;
     TDI_TRY(read_chunk(csv, error));
+    TDI_TRY(check_encoding(csv, error));
     if (csv->end >= 3 && memcmp(csv->chunk, "\xef\xbb\xbf", 3) == 0) /* spreadsheets write a byte order mark */
         csv->begin = 3;
     csv->offset = (int64_t)csv->begin;
-    return start_parser(csv, most_frequent(csv->chunk + csv->begin, csv->end - csv->begin), error);
+    const char *line = csv->chunk + csv->begin;
+    size_t left = csv->end - csv->begin;
+    while (left && (*line == '\n' || *line == '\r')) { /* empty lines say nothing */
+        line++;
+        left--;
+    }
+    return start_parser(csv, find_separator(line, left), error);
 }
 
 static td_status open_file(tdi_csv *csv, tdi_error *error)
 {
     int fd;
-    if (!csv->path || !csv->plain)
+    if (!csv->path)
         return tdi_no_memory(error);
     TDI_TRY(tdi_regular_open(csv->path, &fd, NULL, error));
     csv->file = gzdopen(fd, "rb");
@@ -156,7 +252,6 @@ td_status tdi_csv_open(const char *path, tdi_csv **opened, tdi_error *error)
     if (!csv)
         return tdi_no_memory(error);
     csv->path = strdup(path);
-    csv->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     td_status status = open_file(csv, error);
     if (status == TD_OK)
         *opened = csv;
@@ -173,8 +268,6 @@ void tdi_csv_close(tdi_csv *csv)
         gzclose(csv->file);
     if (csv->has_parser)
         csv_free(&csv->parser);
-    if (csv->plain)
-        freelocale(csv->plain);
     tdi_vec_free(&csv->text);
     tdi_vec_free(&csv->starts);
     tdi_vec_free(&csv->cells);
@@ -230,8 +323,11 @@ static td_status feed(tdi_csv *csv, tdi_error *error)
         return tdi_no_memory(error);
     if (parsed != length)
         return broken(csv, "a quote stands inside a cell that is not quoted, or is not doubled", error);
-    return csv->fed > MOST ? broken(csv, "a record of more than 1 MiB: a quote is opened and not closed", error)
-                           : TD_OK;
+    return csv->fed > MOST
+               ? broken(csv,
+                        "a record of more than 1 MiB: a quote is opened and not closed, or there are too many columns",
+                        error)
+               : TD_OK;
 }
 
 static td_status finish(tdi_csv *csv, tdi_error *error)

@@ -183,6 +183,17 @@ static td_status find_records(tdi_records *records, tdi_error *error)
     return records->unpacking[0] ? ended(records, records->bytes, error) : TD_OK;
 }
 
+bool tdi_records_begin(const char *path)
+{
+    int fd;
+    unsigned char head[HEAD];
+    if (tdi_regular_open(path, &fd, NULL, NULL) != TD_OK)
+        return false;
+    bool begins = pread(fd, head, HEAD, 0) == HEAD && little_endian(head + 8, 4) == tdi_masked_crc(head, 8);
+    close(fd);
+    return begins;
+}
+
 static td_status open_file(tdi_records *records, tdi_error *error)
 {
     TDI_TRY(tdi_regular_open(records->path, &records->fd, NULL, error));

@@ -15,6 +15,8 @@ uint32_t tdi_crc32c(uint32_t crc, const void *bytes, size_t size);
 /* The format's checksum: CRC-32C, rotated and offset so that a record may contain records. */
 uint32_t tdi_masked_crc(const void *bytes, size_t size);
 
+/* True when the file begins as a record does: with a length, and that number's checksum. */
+bool tdi_records_begin(const char *path);
 /* Finds the records of a file; a gzipped file is unpacked into a temporary file. The caller closes *records.
  * TD_NOT_FOUND, TD_IO, or TD_BAD_FILE naming record and offset where the chain of records breaks. With `skip` a break
  * is no failure: the records before it are kept, and tdi_records_break has the sentence. */

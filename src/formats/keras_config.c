@@ -382,7 +382,8 @@ static td_status read_initializer(const json_t *value, td_initializer *initializ
     if (keys[1])
         TDI_TRY(read_member(config, keys[1], &initializer->b, error));
     int mode = position(tdi_keras_text(config, "mode"), 3, modes);
-    int distribution = position(tdi_keras_text(config, "distribution"), 3, distributions);
+    const char *drawn = tdi_keras_text(config, "distribution");
+    int distribution = drawn && strcmp(drawn, "normal") == 0 ? 0 : position(drawn, 3, distributions); /* Keras 2.2 */
     if (mode < 0 || distribution < 0)
         return unknown_value(value, "Tandem does not know its mode or distribution", error);
     initializer->mode = (td_fan_mode)mode;
@@ -421,7 +422,7 @@ static td_status check_fixed(const json_t *value, const char *text, tdi_error *e
     bool same = json_is_number(only) && json_is_number(value) ? json_number_value(only) == json_number_value(value)
                                                               : json_equal(only, value);
     json_decref(only);
-    snprintf(known, sizeof known, "Tandem knows %s only; set it so in Keras, and save again", text);
+    snprintf(known, sizeof known, "Tandem knows %s only", text);
     return same ? TD_OK : unknown_value(value, known, error);
 }
 
@@ -429,6 +430,8 @@ static td_status read_whole_number(const tdi_field *field, const json_t *value, 
 {
     int64_t number;
     bool is_small = field->kind == TDI_FIELD_INT;
+    if (strcmp(field->key, "axis") == 0 && json_array_size(value) == 1) /* BatchNormalization's, of Keras 2 */
+        value = json_array_get(value, 0);
     TDI_TRY(read_int(value, is_small ? INT32_MIN : INT64_MIN, is_small ? INT32_MAX : INT64_MAX, &number, error));
     if (number == 0 && tdi_field_zero_is_default(field))
         return unknown_value(value, "Tandem cannot do that", error);
@@ -446,7 +449,8 @@ static td_status read_real(const tdi_field *field, const json_t *value, float *t
         return TD_OK;
     }
     TDI_TRY(read_float(value, to, error));
-    if (*to == 0 && tdi_field_zero_is_default(field))
+    bool no_maximum = strcmp(field->key, "max_value") == 0; /* where 0 means none */
+    if (*to == 0 && (no_maximum || tdi_field_zero_is_default(field)))
         return unknown_value(value, "Tandem cannot do that", error);
     return TD_OK;
 }
@@ -527,6 +531,8 @@ static td_status read_field(const tdi_field *field, const json_t *value, void *t
         return read_regularizer(value, to, error);
     case TDI_FIELD_SEED:
         *(int64_t *)to = read_seed(value);
+        return TD_OK;
+    case TDI_FIELD_IGNORED:
         return TD_OK;
     default:
         return check_fixed(value, field->text, error);
@@ -704,6 +710,6 @@ static json_t *write_field(const tdi_field *field, const void *from)
 void tdi_keras_write_fields(const tdi_field *fields, const void *args, json_t **config)
 {
     for (; fields->kind != TDI_FIELD_END; fields++)
-        if (!fields->since)
+        if (!fields->since && fields->kind != TDI_FIELD_IGNORED)
             tdi_keras_put(config, fields->key, write_field(fields, (const char *)args + fields->offset));
 }

@@ -56,6 +56,8 @@ const char *tdi_keras_show(const json_t *value, char text[TDI_KERAS_TEXT]);
 
 /* ---- keras_model.c: the architecture ---- */
 
+/* TD_UNSUPPORTED where a layer has another meaning in the Keras that wrote the file, "2.15.0", than in Keras 3. */
+td_status tdi_keras_check_version(const json_t *root, const char *version, tdi_error *error);
 /* `room` is the size of the weights' file: a model with more weights than can be in it is refused before memory is
  * allocated. */
 td_status tdi_keras_read_model(td_context *context, const json_t *root, size_t room, td_model **model,
@@ -65,8 +67,11 @@ json_t *tdi_keras_write_model(const td_model *model);
 
 /* ---- keras_compile.c: optimizer, losses, metrics ---- */
 
-/* Compiles the model as a "compile_config" says. TD_UNSUPPORTED or TD_BAD_FILE leave the model uncompiled. */
-td_status tdi_keras_read_compile(td_model *model, const json_t *config, tdi_error *error);
+/* Compiles the model as the "compile_config" of the file at `path` says. What is not known is named in a warning and
+ * left out; TD_NO_MEMORY is the only failure. */
+td_status tdi_keras_read_compile(td_model *model, const json_t *config, const char *path, tdi_error *error);
+/* Is there an optimizer, a loss or a metric to write? */
+bool tdi_keras_is_compiled(const td_model *model);
 /* NULL when memory is out. */
 json_t *tdi_keras_write_compile(const td_model *model);
 
@@ -86,7 +91,9 @@ json_t *tdi_keras_write_schedule(const td_schedule *schedule);
 
 /* ---- keras_weights.c: model.weights.h5 ---- */
 
-td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error *error);
+/* `store`: what the file is in; NULL: a file of its own. Where the slots are many they are left in the file until they
+ * are needed (tdi_stored_slots): it keeps *file and *store then, and makes them NULL. */
+td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file **file, tdi_store **store, tdi_error *error);
 /* The file, ended, of *size bytes; the caller closes it, before a weight changes. */
 td_status tdi_keras_make_weights(const td_model *model, tdi_hdf5_writer **made, uint64_t *size, tdi_error *error);
 /* Does the file hold weights of a layer that the model lacks? `layer` is its folder then. */

@@ -124,6 +124,13 @@ td_status tdi_keras_read_metric(tdi_arena *arena, const json_t *value, td_metric
     char text[TDI_KERAS_TEXT];
     const json_t *config;
     const char *name = tdi_keras_name_of(value, &config);
+    if (name && strcmp(name, "MeanMetricWrapper") == 0) { /* Keras 2's "accuracy": a function, and a name of its own */
+        const char *own = tdi_keras_text(config, "name");
+        name = tdi_keras_name_of(json_object_get(config, "fn"), &config);
+        *metric = (td_metric){.kind = name ? tdi_metric_parse(name) : TD_METRIC_END};
+        if (metric->kind != TD_METRIC_END)
+            return take_name(arena, own, metric, error);
+    }
     *metric = (td_metric){.kind = name ? tdi_metric_parse(name) : TD_METRIC_END};
     if (metric->kind == TD_METRIC_END)
         return tdi_fail(error, TD_UNSUPPORTED, "metric %s: Tandem does not know it",

@@ -43,7 +43,7 @@ static td_status unknown_class(const char *module, tdi_error *error)
     if (module && (strncmp(module, "keras.src.ops", 13) == 0 || strncmp(module, "keras.ops", 9) == 0))
         return tdi_fail(error, TD_UNSUPPORTED,
                         "it is an operation of keras.ops, of which masks are made too (Masking, mask_zero); Tandem "
-                        "runs layers alone: build the model without it, and save again");
+                        "runs layers alone, without masks");
     for (int i = 0; tdi_layer_types[i] && used < sizeof known; i++)
         used +=
             (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", tdi_layer_types[i]->class_name);
@@ -54,7 +54,7 @@ static td_status check_class(const json_t *object, const char *class_name, const
 {
     const char *module = tdi_keras_text(object, "module");
     if (strcmp(class_name, "Lambda") == 0)
-        return tdi_fail(error, TD_UNSUPPORTED, "it holds Python code, which Tandem does not run; use layers instead");
+        return tdi_fail(error, TD_UNSUPPORTED, "it holds Python code, which Tandem does not run");
     if (strcmp(class_name, "Sequential") == 0 || strcmp(class_name, "Functional") == 0 ||
         strcmp(class_name, "Model") == 0)
         return tdi_fail(error, TD_UNSUPPORTED,
@@ -314,7 +314,11 @@ static td_status find_tensors(reader *r, const char *name, const json_t *list, s
 {
     char text[TDI_KERAS_TEXT];
     for (size_t i = 0; i < count; i++) {
-        const json_t *history = history_of(json_array_get(list, i));
+        const json_t *history = history_of(json_array_get(list, i)), *given = json_array_get(history, 3);
+        if (!holds_nothing(given, NULL))
+            return tdi_fail(r->error, TD_UNSUPPORTED,
+                            "layer \"%.64s\" is called with the arguments %s, which Tandem cannot pass", name,
+                            tdi_keras_show(given, text));
         if (!history)
             return tdi_fail(r->error, TD_UNSUPPORTED,
                             "layer \"%.64s\" is called on %s, which is not a tensor of the model", name,
@@ -456,6 +460,26 @@ static bool can_hold(size_t file_size, int64_t elements)
 {
     size_t believed = file_size > SIZE_MAX / PACKED ? SIZE_MAX : file_size * PACKED;
     return (size_t)elements <= (believed > ROOM ? believed : ROOM) / sizeof(float);
+}
+
+/* Keras 3's hard_sigmoid is relu6(x + 3) / 6; before, it was 0.2 x + 0.5, cut off at 0 and 1. */
+td_status tdi_keras_check_version(const json_t *root, const char *version, tdi_error *error)
+{
+    const json_t *layers = json_object_get(json_object_get(root, "config"), "layers");
+    for (size_t i = 0; version && atoi(version) < 3 && i < json_array_size(layers); i++) {
+        const json_t *config = json_object_get(json_array_get(layers, i), "config");
+        const char *keys[] = {"activation", "recurrent_activation"}, *name = tdi_keras_text(config, "name");
+        for (int k = 0; k < 2; k++) {
+            const char *activation = tdi_keras_text(config, keys[k]);
+            if (activation && strcmp(activation, "hard_sigmoid") == 0)
+                return tdi_fail(
+                    error, TD_UNSUPPORTED,
+                    "layer \"%.64s\": its %s is the hard_sigmoid of Keras %.16s, 0.2 x + 0.5 cut off at 0 and "
+                    "1, which is another function since Keras 3",
+                    name ? name : "?", keys[k], version);
+        }
+    }
+    return TD_OK;
 }
 
 td_status tdi_keras_read_model(td_context *context, const json_t *root, size_t room, td_model **model, tdi_error *error)

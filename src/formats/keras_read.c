@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "files/zip.h"
+#include "formats/foreign_file.h"
 #include "formats/keras.h"
 #include "formats/keras_json.h"
+#include "formats/legacy_hdf5.h"
 
 #define MAX_CONFIG ((size_t)16 << 20)
 
@@ -22,27 +24,11 @@ static td_status read_json(tdi_zip *zip, json_t **root, tdi_error *error)
                     reason.line, reason.column);
 }
 
-/* A model that Tandem cannot train can still predict: it is loaded uncompiled, with a warning. */
-static td_status compile(td_model *model, const json_t *config, const char *path, tdi_error *error)
-{
-    tdi_error local = {0};
-    if (!config || json_is_null(config) || (json_is_object(config) && json_object_size(config) == 0))
-        return TD_OK;
-    td_status status = tdi_keras_read_compile(model, config, &local);
-    if (status == TD_NO_MEMORY)
-        return tdi_fail(error, TD_NO_MEMORY, "%s", local.message);
-    if (status != TD_OK)
-        tdi_log(model->context, TD_LOG_WARNING,
-                "\"%s\": %s; the model is loaded uncompiled: it predicts, and trains once it is compiled anew", path,
-                local.message);
-    return TD_OK;
-}
-
-static td_status read_weights(td_model *model, const tdi_store *weights, tdi_error *error)
+static td_status read_weights(td_model *model, tdi_store **weights, tdi_error *error)
 {
     tdi_hdf5_file *file;
-    TDI_TRY(tdi_hdf5_file_in_store(weights, TDI_KERAS_WEIGHTS, &file, error));
-    td_status status = tdi_keras_read_weights(model, file, error);
+    TDI_TRY(tdi_hdf5_file_in_store(*weights, TDI_KERAS_WEIGHTS, &file, error));
+    td_status status = tdi_keras_read_weights(model, &file, weights, error);
     tdi_hdf5_file_close(file);
     return status;
 }
@@ -59,19 +45,36 @@ static td_status read_recipe(tdi_zip *zip, td_model *model, tdi_error *error)
     return model->recipe ? TD_OK : tdi_no_memory(error);
 }
 
+/* Refuses what means something else in the Keras that wrote the file. */
+static td_status check_version(tdi_zip *zip, const json_t *root, tdi_error *error)
+{
+    void *bytes;
+    size_t size;
+    if (!tdi_zip_has(zip, TDI_KERAS_METADATA))
+        return TD_OK;
+    TDI_TRY(tdi_zip_read(zip, TDI_KERAS_METADATA, MAX_CONFIG, &bytes, &size, error));
+    json_t *metadata = json_loadb(bytes, size, 0, NULL);
+    free(bytes);
+    td_status status = tdi_keras_check_version(root, tdi_keras_text(metadata, "keras_version"), error);
+    json_decref(metadata);
+    return status;
+}
+
 /* Verifies the checksum of the weights' whole entry before a byte of it is read. */
 static td_status read_archive(td_context *context, tdi_zip *zip, const char *path, td_model **model, tdi_error *error)
 {
     json_t *root;
     tdi_store *weights = NULL;
     TDI_TRY(read_json(zip, &root, error));
-    td_status status = tdi_zip_store_in_place(zip, TDI_KERAS_WEIGHTS, &weights, error);
+    td_status status = check_version(zip, root, error);
+    if (status == TD_OK)
+        status = tdi_zip_store_in_place(zip, TDI_KERAS_WEIGHTS, &weights, error);
     if (status == TD_OK)
         status = tdi_keras_read_model(context, root, (size_t)tdi_store_size(weights), model, error);
     if (status == TD_OK)
-        status = compile(*model, json_object_get(root, "compile_config"), path, error);
+        status = tdi_keras_read_compile(*model, json_object_get(root, "compile_config"), path, error);
     if (status == TD_OK)
-        status = read_weights(*model, weights, error);
+        status = read_weights(*model, &weights, error);
     if (status == TD_OK)
         status = read_recipe(zip, *model, error);
     tdi_store_free(weights);
@@ -79,12 +82,41 @@ static td_status read_archive(td_context *context, tdi_zip *zip, const char *pat
     return status;
 }
 
-static td_status read_file(td_context *context, const char *path, td_model **model, tdi_error *error)
+static td_status read_zip(td_context *context, const char *path, td_model **model, tdi_error *error)
 {
     tdi_zip *zip;
     TDI_TRY(tdi_zip_open(path, &zip, error));
-    td_status status = read_archive(context, zip, path, model, error);
+    td_status status = tdi_zip_has(zip, TDI_KERAS_CONFIG) ? read_archive(context, zip, path, model, error)
+                                                          : tdi_foreign_archive(zip, path, error);
     tdi_zip_close(zip);
+    return status;
+}
+
+/* Says of an HDF5 file that holds no whole model what it holds. */
+static td_status refuse_hdf5(tdi_hdf5_file *file, tdi_error *error)
+{
+    if (tdi_legacy_is_weights(file) || tdi_hdf5_file_has(file, "layers") ||
+        tdi_hdf5_file_has(file, "_layer_checkpoint_dependencies"))
+        return tdi_fail(error, TD_BAD_FILE,
+                        "it holds weights alone, not the layers that they belong to: load the model's .keras file, and "
+                        "these weights into it (td_load_weights; --weights)");
+    return tdi_fail(error, TD_BAD_FILE, "it is an HDF5 file, but not one of Keras: it has no \"model_config\"");
+}
+
+static td_status read_hdf5(td_context *context, const char *path, td_model **model, tdi_error *error)
+{
+    tdi_hdf5_file *file;
+    TDI_TRY(tdi_hdf5_file_open(path, &file, error));
+    td_status status =
+        tdi_legacy_is_model(file) ? tdi_legacy_read_model(context, path, file, model, error) : refuse_hdf5(file, error);
+    tdi_hdf5_file_close(file);
+    return status;
+}
+
+static td_status read_file(td_context *context, const char *path, td_model **model, tdi_error *error)
+{
+    TDI_TRY(tdi_foreign_check(path, error));
+    td_status status = (tdi_is_hdf5(path) ? read_hdf5 : read_zip)(context, path, model, error);
     if (status != TD_OK && status != TD_NO_MEMORY)
         tdi_error_prefix(error, "cannot load \"%s\"", path);
     return status;

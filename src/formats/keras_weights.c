@@ -10,6 +10,7 @@
  * Folders are counted per class in the order of model.layers, whatever the layers' names. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "formats/keras_json.h"
@@ -52,12 +53,33 @@ static void vars_of(const td_model *model, int position, const char *layers, cha
     snprintf(vars, PATH_SIZE, "%s/%s/%s%svars", layers, folder, cell ? cell : "", cell ? "/" : "");
 }
 
+/* How many numbers Keras 2.13 has given to layers of a type before this one: to one that has weights it gave two, since
+ * it met such layers twice ("dense", "dense_2", "dense_4"). */
+static int count_twice(const td_model *model, int position, const char *base)
+{
+    int found = 0;
+    for (int i = 0; i < position; i++) {
+        const tdi_layer *layer = model->architecture->layers.at[i];
+        if (strcmp(layer->type->base_name, base) == 0)
+            found += layer->weights.count ? 2 : 1;
+    }
+    return found;
+}
+
 /* Keras 2.13 and 2.14 have the layers under another name. */
 static void find_vars(const td_model *model, int position, tdi_hdf5_file *file, char vars[PATH_SIZE])
 {
+    const tdi_layer_type *type = model->architecture->layers.at[position]->type;
+    char second[PATH_SIZE];
     vars_of(model, position, "layers", vars);
-    if (!tdi_hdf5_file_has(file, vars) && tdi_hdf5_file_has(file, "_layer_checkpoint_dependencies"))
-        vars_of(model, position, "_layer_checkpoint_dependencies", vars);
+    if (tdi_hdf5_file_has(file, vars) || !tdi_hdf5_file_has(file, "_layer_checkpoint_dependencies"))
+        return;
+    snprintf(second, sizeof second, "_layer_checkpoint_dependencies/%s_1", type->base_name);
+    int before = count_twice(model, position, type->base_name);
+    vars_of(model, position, "_layer_checkpoint_dependencies", vars);
+    if (before && !tdi_hdf5_file_has(file, second))
+        snprintf(vars, PATH_SIZE, "_layer_checkpoint_dependencies/%s_%d/%s%svars", type->base_name, before,
+                 type->cell ? type->cell : "", type->cell ? "/" : "");
 }
 
 /* ---- reading ---- */
@@ -71,6 +93,8 @@ static td_status read_layer(td_model *model, int position, tdi_hdf5_file *file, 
         return TD_OK;
     find_vars(model, position, file, vars);
     TDI_TRY(tdi_hdf5_file_count(file, vars, &count, error));
+    if (count == 0)
+        return tdi_fail(error, TD_BAD_FILE, "the file holds no weights for it: there is no \"%s\"", vars);
     if (count != layer->weights.count)
         return tdi_fail(error, TD_BAD_FILE, "there are %lld weights in \"%s\" where it has %d", (long long)count, vars,
                         layer->weights.count);
@@ -113,6 +137,13 @@ static int counters(const td_model *model)
     return model->state->optimizer.schedule.kind ? 1 : 2;
 }
 
+/* Keras 2 wrote no learning rate beside the iteration. */
+static bool lacks_rate(const td_model *model, int64_t arrays)
+{
+    int64_t slots = (int64_t)trained_count(model) * tdi_optimizer_slots(&model->state->optimizer);
+    return slots > 0 && arrays == 1 + slots && !model->state->optimizer.schedule.kind;
+}
+
 /* The update's slots stand together, variable by variable; amsgrad's third, averages and accumulators each form a block
  * of their own. */
 static slot_place place_of(const td_model *model, const tdi_variable *variable, int nth, int slot)
@@ -148,6 +179,7 @@ static td_status for_each_slot(const td_model *model, void *file, slot_visitor v
 typedef struct slot_reader {
     td_model *model;
     tdi_hdf5_file *file;
+    int missing; /* arrays before the slots that the file lacks */
 } slot_reader;
 
 static td_status read_slot(const td_model *model, void *file, const slot_place *place, tdi_error *error)
@@ -155,24 +187,26 @@ static td_status read_slot(const td_model *model, void *file, const slot_place *
     const slot_reader *reader = file;
     char path[PATH_SIZE];
     (void)model;
-    snprintf(path, sizeof path, "optimizer/vars/%d", place->number);
+    snprintf(path, sizeof path, "optimizer/vars/%d", place->number - reader->missing);
     return tdi_hdf5_read(reader->file, path, &place->variable->shape,
                          tdi_model_write_slots(reader->model, place->slot) + place->variable->offset, error);
 }
 
+/* Slots that were never made are zeros. */
 static td_status write_slot(const td_model *model, void *file, const slot_place *place, tdi_error *error)
 {
     char path[PATH_SIZE];
+    bool made = tdi_model_slots(model, place->slot) != NULL;
     snprintf(path, sizeof path, "optimizer/vars/%d", place->number);
-    return tdi_hdf5_write(file, path, &place->variable->shape, tdi_model_slot(model, place->variable, place->slot),
-                          error);
+    return tdi_hdf5_write(file, path, &place->variable->shape,
+                          made ? tdi_model_slot(model, place->variable, place->slot) : NULL, error);
 }
 
-static td_status read_counters(td_model *model, tdi_hdf5_file *file, tdi_error *error)
+static td_status read_counters(td_model *model, tdi_hdf5_file *file, bool has_rate, tdi_error *error)
 {
     double iteration, rate = (double)model->state->optimizer.learning_rate;
     TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/0", &iteration, error));
-    if (!model->state->optimizer.schedule.kind)
+    if (has_rate)
         TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/1", &rate, error));
     if (!(iteration >= 0 && iteration < 0x1p53) || !(rate >= 0) || !isfinite((float)rate))
         return tdi_fail(error, TD_BAD_FILE, "the optimizer's iteration is %g and its learning rate %g, which cannot be",
@@ -182,15 +216,66 @@ static td_status read_counters(td_model *model, tdi_hdf5_file *file, tdi_error *
     return TD_OK;
 }
 
-/* Like Keras, keeps the fresh state when the file has none, or another optimizer's. */
-static td_status read_optimizer(td_model *model, tdi_hdf5_file *file, tdi_error *error)
+/* Slots that stay in the file: of models that only predict, they would take twice the memory of the weights. */
+typedef struct slots_in_file {
+    tdi_stored_slots stored;
+    tdi_hdf5_file *file;
+    tdi_store *store;
+    int missing; /* slot_reader's */
+} slots_in_file;
+
+enum { FEW_SLOTS = 1 << 20 }; /* bytes that are read at once: open files are few, too */
+
+static td_status read_stored(tdi_stored_slots *stored, td_model *model, tdi_error *error)
 {
+    const slots_in_file *slots = (slots_in_file *)stored;
+    td_status status = for_each_slot(model, &(slot_reader){model, slots->file, slots->missing}, read_slot, error);
+    if (status != TD_OK && status != TD_NO_MEMORY)
+        tdi_error_prefix(error, "cannot read the optimizer's state that \"%.64s\" was loaded with",
+                         model->architecture->name);
+    return status;
+}
+
+static void free_stored(tdi_stored_slots *stored)
+{
+    slots_in_file *slots = (slots_in_file *)stored;
+    tdi_hdf5_file_close(slots->file);
+    tdi_store_free(slots->store);
+    free(slots);
+}
+
+static bool are_few(const td_model *model, const tdi_store *store)
+{
+    int64_t floats = model->architecture->trained * tdi_optimizer_slots(&model->state->optimizer);
+    return floats * (int64_t)sizeof(float) <= FEW_SLOTS || (store && tdi_store_bytes(store));
+}
+
+static td_status read_slots(td_model *model, tdi_hdf5_file **file, tdi_store **store, int missing, tdi_error *error)
+{
+    slots_in_file *slots = are_few(model, store ? *store : NULL) ? NULL : calloc(1, sizeof *slots);
+    if (!slots) {
+        TDI_TRY(tdi_model_state_make_slots(model->state, error));
+        return for_each_slot(model, &(slot_reader){model, *file, missing}, read_slot, error);
+    }
+    *slots = (slots_in_file){{read_stored, free_stored}, *file, store ? *store : NULL, missing};
+    model->stored_slots = &slots->stored;
+    *file = NULL;
+    if (store)
+        *store = NULL;
+    return TD_OK;
+}
+
+/* Like Keras, keeps the fresh state when the file has none, or another optimizer's. */
+static td_status read_optimizer(td_model *model, tdi_hdf5_file **kept, tdi_store **store, tdi_error *error)
+{
+    tdi_hdf5_file *file = *kept;
     int64_t wanted = counters(model) + (int64_t)trained_count(model) * tdi_optimizer_slots(&model->state->optimizer);
     int64_t count;
     TDI_TRY(tdi_hdf5_file_count(file, "optimizer/vars", &count, error));
-    if (count == wanted) {
-        TDI_TRY(read_counters(model, file, error));
-        return for_each_slot(model, &(slot_reader){model, file}, read_slot, error);
+    bool lacks = lacks_rate(model, count);
+    if (count == wanted || lacks) {
+        TDI_TRY(read_counters(model, file, !lacks && !model->state->optimizer.schedule.kind, error));
+        return read_slots(model, kept, store, lacks ? 1 : 0, error);
     }
     if (count > counters(model))
         tdi_log(model->context, TD_LOG_WARNING,
@@ -199,10 +284,10 @@ static td_status read_optimizer(td_model *model, tdi_hdf5_file *file, tdi_error 
     return TD_OK;
 }
 
-td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error *error)
+td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file **file, tdi_store **store, tdi_error *error)
 {
-    TDI_TRY(read_layers(model, file, error));
-    return model->compiled.is_set ? read_optimizer(model, file, error) : TD_OK;
+    TDI_TRY(read_layers(model, *file, error));
+    return model->state->optimizer.kind ? read_optimizer(model, file, store, error) : TD_OK;
 }
 
 static bool has_weights(tdi_hdf5_file *file, const char *layer, const char *cell)
@@ -268,7 +353,7 @@ static td_status write_weights(const td_model *model, tdi_hdf5_writer *file, tdi
     for (int i = 0; i < model->architecture->layers.count; i++)
         if (has_folder(model, model->architecture->layers.at[i]))
             TDI_TRY(write_layer(model, i, file, error));
-    return model->compiled.is_set ? write_optimizer(model, file, error) : TD_OK;
+    return model->state->optimizer.kind ? write_optimizer(model, file, error) : TD_OK;
 }
 
 td_status tdi_keras_make_weights(const td_model *model, tdi_hdf5_writer **made, uint64_t *size, tdi_error *error)

@@ -20,7 +20,7 @@ static char *dump(json_t *json)
 static char *make_config(const td_model *model)
 {
     json_t *root = tdi_keras_write_model(model);
-    if (model->compiled.is_set)
+    if (tdi_keras_is_compiled(model))
         tdi_keras_put(&root, "compile_config", tdi_keras_write_compile(model));
     return dump(root);
 }

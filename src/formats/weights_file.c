@@ -8,7 +8,9 @@
 #include "base/text.h"
 #include "files/atomic_file.h"
 #include "files/zip.h"
+#include "formats/foreign_file.h"
 #include "formats/keras_json.h"
+#include "formats/legacy_hdf5.h"
 
 enum { PIECE = 1 << 18 };
 
@@ -63,12 +65,15 @@ static void tell_unused(const td_model *model, tdi_hdf5_file *file)
                 layer, model->architecture->name);
 }
 
-static td_status read_hdf5(td_model *model, tdi_hdf5_file *file, tdi_error *error)
+static td_status read_hdf5(td_model *model, tdi_hdf5_file *file, tdi_store **store, tdi_error *error)
 {
-    td_status status = tdi_keras_read_weights(model, file, error);
-    if (status == TD_OK)
+    tdi_hdf5_file *left = file;
+    bool legacy = tdi_legacy_is_weights(file);
+    td_status status =
+        legacy ? tdi_legacy_read_weights(model, file, error) : tdi_keras_read_weights(model, &left, store, error);
+    if (status == TD_OK && !legacy)
         tell_unused(model, file);
-    tdi_hdf5_file_close(file);
+    tdi_hdf5_file_close(left);
     return status;
 }
 
@@ -78,33 +83,44 @@ static td_status read_archive(td_model *model, const char *path, tdi_error *erro
     tdi_hdf5_file *file;
     tdi_store *weights = NULL;
     TDI_TRY(tdi_zip_open(path, &zip, error));
-    td_status status = tdi_zip_store_in_place(zip, TDI_KERAS_WEIGHTS, &weights, error);
+    td_status status = tdi_zip_has(zip, TDI_KERAS_WEIGHTS)
+                           ? tdi_zip_store_in_place(zip, TDI_KERAS_WEIGHTS, &weights, error)
+                           : tdi_foreign_archive(zip, path, error);
     if (status == TD_OK)
         status = tdi_hdf5_file_in_store(weights, path, &file, error);
     if (status == TD_OK)
-        status = read_hdf5(model, file, error);
+        status = read_hdf5(model, file, &weights, error);
     tdi_store_free(weights);
     tdi_zip_close(zip);
     return status;
 }
 
+static td_status check_name(const char *path, tdi_error *error)
+{
+    if (tdi_ends_in(path, ".h5") || tdi_ends_in(path, ".keras") || tdi_ends_in(path, ".hdf5"))
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "expected a name that ends in " TDI_WEIGHTS_END ", or a .keras or .h5 file of the same layers");
+}
+
 static td_status read_any(td_model *model, const char *path, tdi_error *error)
 {
     tdi_hdf5_file *file;
-    if (tdi_ends_in(path, ".keras"))
+    TDI_TRY(check_name(path, error));
+    TDI_TRY(tdi_foreign_check(path, error));
+    if (!tdi_is_hdf5(path))
         return read_archive(model, path, error);
-    if (!tdi_ends_in(path, TDI_WEIGHTS_END))
-        return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "expected a name that ends in " TDI_WEIGHTS_END ", or a .keras file of the same layers");
     TDI_TRY(tdi_hdf5_file_open(path, &file, error));
-    return read_hdf5(model, file, error);
+    return read_hdf5(model, file, NULL, error);
 }
 
 td_status tdi_weights_read(td_model *model, const char *path, tdi_error *error)
 {
     td_model clone;
-    TDI_TRY(tdi_model_clone(model, true, &clone, error));
+    TDI_TRY(tdi_model_clone(model, false, &clone, error));
     td_status status = read_any(&clone, path, error);
+    if (status == TD_OK && tdi_model_slots(model, 0) && clone.stored_slots)
+        status = tdi_model_need_slots(&clone, error);
     if (status == TD_OK)
         tdi_model_take_clone(model, &clone);
     else if (status != TD_NO_MEMORY)

@@ -11,6 +11,7 @@ static const tdi_field fields[] = {
     TDI_FIXED_FIELD("embeddings_constraint", "null"),
     TDI_FIXED_FIELD("mask_zero", "false"), /* Tandem's layers know no masks */
     TDI_FIXED_FIELD_SINCE("quantization_config", "null", "3.13"),
+    TDI_IGNORED_FIELD("input_length"), /* Keras 2: the input's, which its shape says */
     {0},
 };
 

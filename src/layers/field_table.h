@@ -38,7 +38,8 @@ typedef enum tdi_field_kind {
     TDI_FIELD_REGULARIZER,   /* td_regularizer; JSON null is none */
     TDI_FIELD_SEED,          /* int64_t; JSON null is 0 */
     TDI_FIELD_WORD,          /* an enum; JSON is one of the words in `text`, "ROC|PR"; the word null is JSON null */
-    TDI_FIELD_FIXED          /* Tandem knows only the value `text` (JSON) and refuses another, naming the key */
+    TDI_FIELD_FIXED,         /* Tandem knows only the value `text` (JSON) and refuses another, naming the key */
+    TDI_FIELD_IGNORED        /* of files of Keras 2: any value, which changes nothing; not written */
 } tdi_field_kind;
 
 typedef struct tdi_field {
@@ -72,6 +73,10 @@ bool tdi_field_zero_is_default(const tdi_field *field);
 #define TDI_FIXED_FIELD(json_key, json_text)                                                                           \
     {                                                                                                                  \
         .key = (json_key), .kind = TDI_FIELD_FIXED, .text = (json_text)                                                \
+    }
+#define TDI_IGNORED_FIELD(json_key)                                                                                    \
+    {                                                                                                                  \
+        .key = (json_key), .kind = TDI_FIELD_IGNORED                                                                   \
     }
 #define TDI_FIXED_FIELD_SINCE(json_key, json_text, version)                                                            \
     {                                                                                                                  \

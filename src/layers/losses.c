@@ -99,7 +99,7 @@ tdi_loss_kind tdi_loss_parse(const char *name)
 
 bool tdi_loss_wants_classes(const tdi_loss *loss)
 {
-    return loss->kind == TDI_LOSS_SPARSE_CATEGORICAL;
+    return loss->kind == TDI_LOSS_SPARSE_CATEGORICAL || (loss->kind == TDI_LOSS_NONE && loss->classes);
 }
 
 td_shape tdi_loss_target_shape(const tdi_loss *loss, const td_shape *prediction)

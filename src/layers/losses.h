@@ -24,6 +24,7 @@ typedef struct tdi_loss {
     float label_smoothing;   /* categorical and binary, from 0 to 1 */
     tdi_ignore_attrs ignore; /* sparse categorical: positions of this class do not count in the mean */
     float delta;             /* Huber: above 0 */
+    bool classes;            /* without a loss: the output's metrics take class numbers */
 } tdi_loss;
 
 tdi_loss tdi_loss_from_public(td_loss loss);
@@ -35,7 +36,8 @@ td_status tdi_loss_set_delta(tdi_loss *loss, float delta, tdi_error *error);
 const char *tdi_loss_class(tdi_loss_kind kind);
 /* Takes a class name, a snake-case name or an alias ("mse"); TDI_LOSS_NONE when the name is unknown. */
 tdi_loss_kind tdi_loss_parse(const char *name);
-/* True when the target holds int32 class numbers, in the prediction's shape less its last axis. */
+/* True when the target holds int32 class numbers, in the prediction's shape less its last axis; without a loss by what
+ * the metrics take. */
 bool tdi_loss_wants_classes(const tdi_loss *loss);
 /* The target's shape per sample that belongs to a prediction's shape per sample. */
 td_shape tdi_loss_target_shape(const tdi_loss *loss, const td_shape *prediction);

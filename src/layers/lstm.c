@@ -32,6 +32,7 @@ static const tdi_field fields[] = {
     TDI_FIELD(FLOAT, td_lstm_args, dropout, "dropout", 0),
     TDI_FIELD(FLOAT, td_lstm_args, recurrent_dropout, "recurrent_dropout", 0),
     TDI_FIELD(SEED, td_lstm_args, seed, "seed", 0),
+    TDI_IGNORED_FIELD("implementation"), /* Keras 2: how it is computed, not what */
     {0},
 };
 

@@ -104,6 +104,21 @@ static bool is_iou(const td_metric *metric)
     return metric->kind == TD_METRIC_IOU || metric->kind == TD_METRIC_MEAN_IOU;
 }
 
+bool tdi_metric_wants_classes(const td_metric *metric, const td_shape *prediction)
+{
+    switch (metric->kind) {
+    case TD_METRIC_ACCURACY:
+    case TD_METRIC_IOU:
+    case TD_METRIC_MEAN_IOU:
+        return last_extent(prediction) > 1 && metric->sparse_y_true != TD_NO;
+    case TD_METRIC_SPARSE_CATEGORICAL_ACCURACY:
+    case TD_METRIC_SPARSE_TOP_K_CATEGORICAL_ACCURACY:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Keras must be told these numbers; here they follow from the shapes. */
 static void resolve_iou(td_metric *metric, const tdi_loss *loss, const td_shape *prediction)
 {
@@ -228,9 +243,10 @@ static bool check_target(tdi_graph *graph, const td_metric *metric, td_metric_ki
     }
     if (takes_target(kind, loss, prediction))
         return true;
+    const char *other = tdi_loss_class(loss->kind);
     tdi_fail(&graph->error, TD_INVALID_ARGUMENT, "%s does not go with %s, whose targets %s are %s%s",
-             tdi_metric_name(metric), tdi_loss_class(loss->kind), tdi_shape_text(&target->shape, text),
-             tdi_loss_wants_classes(loss) ? "class numbers" : "not class numbers",
+             tdi_metric_name(metric), other ? other : "the output's other metrics",
+             tdi_shape_text(&target->shape, text), tdi_loss_wants_classes(loss) ? "class numbers" : "not class numbers",
              kind <= TD_METRIC_BINARY_ACCURACY ? ": use \"accuracy\", which chooses by the shapes" : "");
     return false;
 }

@@ -24,6 +24,9 @@ td_metric_kind tdi_metric_parse(const char *name);
 const char *tdi_metric_name(const td_metric *metric);
 /* True for errors, of which less is better; Keras's callbacks in mode "auto" ask for it. */
 bool tdi_metric_falls(const td_metric *metric);
+/* True when a metric of an output without a loss takes class numbers. "accuracy" does, where it chooses among
+ * several classes. */
+bool tdi_metric_wants_classes(const td_metric *metric, const td_shape *prediction);
 /* Sets every default, for an output with this loss and sample shape. TD_INVALID_ARGUMENT naming the number that is out
  * of range. */
 td_status tdi_metric_resolve(td_metric *metric, const tdi_loss *loss, const td_shape *prediction, tdi_error *error);

@@ -9,17 +9,34 @@ td_status tdi_model_clone(const td_model *model, bool trains, td_model *clone, t
     clone->runtimes = NULL;
     clone->recipe = NULL;
     clone->fitting = false;
+    clone->stored_slots = NULL;
     return tdi_model_state_copy(model->state, trains, &clone->state, error);
 }
 
-void tdi_model_take_clone(td_model *model, const td_model *clone)
+static void take_slots(td_model *model, td_model *clone)
 {
-    const tdi_architecture *architecture = model->architecture;
-    memcpy(tdi_model_write_values(model), tdi_model_values(clone), (size_t)architecture->total * sizeof(float));
-    for (int s = 0; s < TDI_MAX_SLOTS; s++)
-        if (tdi_model_slots(model, s))
-            memcpy(tdi_model_write_slots(model, s), tdi_model_slots(clone, s),
-                   (size_t)architecture->trained * sizeof(float));
+    size_t size = (size_t)model->architecture->trained * sizeof(float);
+    for (int s = 0; s < TDI_MAX_SLOTS; s++) {
+        float **to = &model->state->host_slots[s], **from = &clone->state->host_slots[s];
+        if (*to && *from)
+            memcpy(*to, *from, size); /* plans are bound to the place */
+        else if (*from) {
+            *to = *from;
+            *from = NULL;
+        }
+    }
+}
+
+void tdi_model_take_clone(td_model *model, td_model *clone)
+{
+    bool has_slots = clone->state->host_slots[0] || clone->stored_slots;
+    memcpy(tdi_model_write_values(model), tdi_model_values(clone), (size_t)model->architecture->total * sizeof(float));
+    if (has_slots && model->stored_slots)
+        model->stored_slots->free(model->stored_slots);
+    if (has_slots)
+        model->stored_slots = clone->stored_slots;
+    clone->stored_slots = NULL;
+    take_slots(model, clone);
     model->state->iteration = clone->state->iteration;
     model->state->optimizer.learning_rate = clone->state->optimizer.learning_rate;
     model->state->last_rate = 0;
@@ -28,6 +45,9 @@ void tdi_model_take_clone(td_model *model, const td_model *clone)
 void tdi_model_release_clone(td_model *clone)
 {
     tdi_model_drop_runtimes(clone);
+    if (clone->stored_slots)
+        clone->stored_slots->free(clone->stored_slots);
+    clone->stored_slots = NULL;
     tdi_model_state_free(clone->state);
     clone->state = NULL;
     free(clone->recipe);

@@ -18,10 +18,18 @@ static void draw_weights(td_model *model)
                        tdi_model_write_value(model, &model->architecture->weights.at[i]->variable));
 }
 
+static void free_stored_slots(td_model *model)
+{
+    if (model->stored_slots)
+        model->stored_slots->free(model->stored_slots);
+    model->stored_slots = NULL;
+}
+
 static void free_model(void *object)
 {
     td_model *model = object;
     tdi_model_drop_runtimes(model);
+    free_stored_slots(model);
     tdi_model_state_free(model->state);
     tdi_architecture_free(model->architecture);
     free(model->compiled.devices);
@@ -46,6 +54,8 @@ td_status tdi_model_create(td_context *context, const char *name, bool sequentia
     if (!made)
         return tdi_no_memory(error);
     made->context = context;
+    for (int o = 0; o < TDI_MAX_IO; o++)
+        made->compiled.outputs[o].loss_weight = 1.0f;
     tdi_architecture_spec spec = {.context = context,
                                   .owner = made,
                                   .name = name,
@@ -138,6 +148,37 @@ static td_status keep_floats(const td_model *model, const float **list, float en
     return TD_OK;
 }
 
+int tdi_model_losses(const td_model *model)
+{
+    int count = 0;
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        count += model->compiled.outputs[o].loss.kind != TDI_LOSS_NONE;
+    return count;
+}
+
+bool tdi_model_losses_known(const td_model *model)
+{
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        if (model->compiled.outputs[o].unknown_loss)
+            return false;
+    return tdi_model_losses(model) > 0;
+}
+
+bool tdi_model_has_target(const td_model *model, int output)
+{
+    const tdi_output_training *training = &model->compiled.outputs[output];
+    return training->loss.kind != TDI_LOSS_NONE || training->n_metrics > 0;
+}
+
+void tdi_model_choose_targets(td_model *model, int output)
+{
+    tdi_output_training *training = &model->compiled.outputs[output];
+    const td_shape *shape = &model->architecture->outputs[output]->shape;
+    training->loss.classes = false;
+    for (int m = 0; m < training->n_metrics && training->loss.kind == TDI_LOSS_NONE; m++)
+        training->loss.classes = training->loss.classes || tdi_metric_wants_classes(&training->metrics[m], shape);
+}
+
 td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_training *training,
                                const td_metric *metric, tdi_error *error)
 {
@@ -175,9 +216,22 @@ td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer
 {
     td_optimizer kept = *optimizer;
     TDI_TRY(keep_pieces(model, &kept.schedule, error));
-    TDI_TRY(tdi_model_state_set_optimizer(model->state, &kept, error));
+    free_stored_slots(model);
+    tdi_model_state_set_optimizer(model->state, &kept);
     tdi_model_drop_runtimes(model);
     return TD_OK;
+}
+
+td_status tdi_model_need_slots(td_model *model, tdi_error *error)
+{
+    td_status status = tdi_model_state_make_slots(model->state, error);
+    if (status == TD_OK && model->stored_slots)
+        status = model->stored_slots->read(model->stored_slots, model, error);
+    if (status == TD_OK)
+        free_stored_slots(model);
+    else
+        tdi_model_state_drop_slots(model->state);
+    return status;
 }
 
 /* ---- td_model_create ---- */

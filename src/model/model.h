@@ -11,17 +11,20 @@
 typedef struct tdi_runtimes tdi_runtimes; /* src/runtime/configuration.c: a compiled model at work */
 
 typedef struct tdi_output_training {
-    tdi_loss loss;
-    float loss_weight; /* 1 */
+    tdi_loss loss;            /* kind NONE: the output is not trained */
+    const char *unknown_loss; /* its file's JSON, in the context's arena: none that Tandem knows, to be replaced before
+                                 the model is trained, and written back until then; NULL: there is none */
+    float loss_weight;        /* 1 */
     int n_metrics;
     td_metric metrics[TDI_MAX_METRICS]; /* resolved; their names and lists are in the context's arena */
 } tdi_output_training;
 
 /* How the model is trained and run. Plans are made of it, so that it changes only where they are dropped. */
 typedef struct tdi_compiled {
-    bool is_set; /* there are losses */
+    bool is_set; /* an output has a loss, and none an unknown one */
     tdi_output_training outputs[TDI_MAX_IO];
-    char *devices; /* malloc'd; NULL: "cpu" */
+    const char *unknown_optimizer; /* the same of the optimizer */
+    char *devices;                 /* malloc'd; NULL: "cpu" */
     int shards;
     bool rematerialize;          /* cheap activations are computed anew for backpropagation rather than kept */
     int64_t steps_per_execution; /* 0: as many as the progress line allows */
@@ -32,6 +35,13 @@ typedef struct tdi_compiled {
     const struct tdi_strategy *strategy; /* how steps are spread over devices; NULL: mirrored */
 } tdi_compiled;
 
+/* The optimizer's slots in the file that a model was read from. They are read when they are first needed, since
+ * predictions and evaluations do without. */
+typedef struct tdi_stored_slots {
+    td_status (*read)(struct tdi_stored_slots *stored, td_model *model, tdi_error *error);
+    void (*free)(struct tdi_stored_slots *stored);
+} tdi_stored_slots;
+
 struct td_model {
     td_context *context;
     const tdi_architecture *architecture;
@@ -40,6 +50,8 @@ struct td_model {
     char *recipe;  /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
     bool bfloat16; /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
     bool fitting;  /* a td_fit of it is under way */
+
+    tdi_stored_slots *stored_slots; /* NULL: there are none, or they have been read */
 
     tdi_runtimes *runtimes; /* NULL until first used; freed by `free_runtimes`, since they are above this folder */
     void (*free_runtimes)(tdi_runtimes *runtimes);
@@ -55,10 +67,22 @@ td_status tdi_model_create(td_context *context, const char *name, bool sequentia
 td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_training *training,
                                const td_metric *metric, tdi_error *error);
 
+/* How many of the outputs have a loss. */
+int tdi_model_losses(const td_model *model);
+/* What compiled.is_set is to be. */
+bool tdi_model_losses_known(const td_model *model);
+/* True when data must hold a target for the output: it has a loss, or a metric. */
+bool tdi_model_has_target(const td_model *model, int output);
+/* Of an output without a loss, the metrics say whether its targets are class numbers. */
+void tdi_model_choose_targets(td_model *model, int output);
+
 /* Keeps a copy of the recipe; NULL: the one there is stays. */
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error);
 
-/* Takes the optimizer (resolved and checked), with zeroed slots and iteration, and drops the plans. compiled.outputs[]
+/* Makes the optimizer's slots, of zeros or by the model's file: before each use of them. After a failure there are
+ * none, and the next call tries again. */
+td_status tdi_model_need_slots(td_model *model, tdi_error *error);
+/* Takes the optimizer (resolved and checked), with slots of zeros, iteration 0, and drops the plans. compiled.outputs[]
  * is set by the caller. */
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error);
 /* TD_INVALID_ARGUMENT, with nothing changed, when it cannot be set. */
@@ -70,11 +94,12 @@ void tdi_model_drop_runtimes(td_model *model);
 
 /* ---- clone.c ---- */
 
-/* Makes *clone a model of the same architecture and context with a state of its own, slots in it where it `trains`, so
- * that `model` stays as it is. After a failure there is nothing to release. */
+/* Makes *clone a model of the same architecture and context with a state of its own, slots in it where it `trains`
+ * (tdi_model_need_slots comes before), so that `model` stays as it is. After a failure there is nothing to release. */
 td_status tdi_model_clone(const td_model *model, bool trains, td_model *clone, tdi_error *error);
-/* Gives the model the clone's values, slots, iteration and learning rate. */
-void tdi_model_take_clone(td_model *model, const td_model *clone);
+/* Gives the model the clone's values, iteration and learning rate, and the clone's slots if it has any, which it loses.
+ */
+void tdi_model_take_clone(td_model *model, td_model *clone);
 void tdi_model_release_clone(td_model *clone); /* a zeroed one too */
 
 /* ---- stateful_layers.c ---- */

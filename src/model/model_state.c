@@ -70,7 +70,7 @@ td_status tdi_model_state_copy(const tdi_model_state *from, bool slots, tdi_mode
         complete = complete && (made->host_slots[s] || !needed);
         floats += needed ? architecture->trained : 0;
     }
-    if (complete)
+    if (complete && (!slots || tdi_model_state_make_slots(made, NULL) == TD_OK))
         return TD_OK;
     tdi_model_state_free(made);
     *copy = NULL;
@@ -87,21 +87,29 @@ void tdi_model_state_free(tdi_model_state *state)
     free(state);
 }
 
-td_status tdi_model_state_set_optimizer(tdi_model_state *state, const td_optimizer *optimizer, tdi_error *error)
+void tdi_model_state_drop_slots(tdi_model_state *state)
 {
-    float *slots[TDI_MAX_SLOTS] = {0};
-    bool failed = false;
-    for (int i = 0; i < tdi_optimizer_slots(optimizer); i++) {
-        slots[i] = tdi_buffer_create((size_t)state->architecture->trained * sizeof(float));
-        failed = failed || !slots[i];
+    for (int i = 0; i < TDI_MAX_SLOTS; i++) {
+        tdi_buffer_free(state->host_slots[i]);
+        state->host_slots[i] = NULL;
     }
-    for (int i = 0; i < TDI_MAX_SLOTS; i++)
-        tdi_buffer_free(failed ? slots[i] : state->host_slots[i]);
-    if (failed)
-        return tdi_model_short("a slot of the optimizer", state->architecture->trained, error);
-    memcpy(state->host_slots, slots, sizeof slots);
+}
+
+void tdi_model_state_set_optimizer(tdi_model_state *state, const td_optimizer *optimizer)
+{
+    tdi_model_state_drop_slots(state);
     state->optimizer = *optimizer;
     state->iteration = 0;
     state->last_rate = 0;
+}
+
+td_status tdi_model_state_make_slots(tdi_model_state *state, tdi_error *error)
+{
+    for (int i = 0; i < tdi_optimizer_slots(&state->optimizer); i++) {
+        if (!state->host_slots[i])
+            state->host_slots[i] = tdi_buffer_create((size_t)state->architecture->trained * sizeof(float));
+        if (!state->host_slots[i])
+            return tdi_model_short("a slot of the optimizer", state->architecture->trained, error);
+    }
     return TD_OK;
 }

@@ -16,7 +16,8 @@
 typedef struct tdi_model_state {
     const tdi_architecture *architecture;
     float *host_values;               /* [architecture->total]; for the accessors below and whoever binds plans */
-    float *host_slots[TDI_MAX_SLOTS]; /* [architecture->trained] each; NULL where the optimizer has none; the same */
+    float *host_slots[TDI_MAX_SLOTS]; /* [architecture->trained] each; NULL where the optimizer has none, and before
+                                         tdi_model_state_make_slots; the same */
     uint64_t version;                 /* names the values: another one, unique in the process, since they may differ */
 
     /* Resolved. Of one architecture compiled once, states may differ in its numbers (tdi_optimizer_reckon) and its
@@ -34,9 +35,11 @@ td_status tdi_model_state_create(const tdi_architecture *architecture, uint64_t 
 /* *copy: the same, with slots where `slots`, which only a state that trains needs. */
 td_status tdi_model_state_copy(const tdi_model_state *from, bool slots, tdi_model_state **copy, tdi_error *error);
 void tdi_model_state_free(tdi_model_state *state); /* NULL too */
-/* Takes a resolved optimizer whose lists outlive the state; slots and iteration are 0. On failure nothing has changed.
- */
-td_status tdi_model_state_set_optimizer(tdi_model_state *state, const td_optimizer *optimizer, tdi_error *error);
+/* Takes a resolved optimizer whose lists outlive the state; iteration is 0, and slots are not made. */
+void tdi_model_state_set_optimizer(tdi_model_state *state, const td_optimizer *optimizer);
+/* Makes the optimizer's slots, of zeros, where they are not made. What only predicts or evaluates has none. */
+td_status tdi_model_state_make_slots(tdi_model_state *state, tdi_error *error);
+void tdi_model_state_drop_slots(tdi_model_state *state);
 
 /* TD_NO_MEMORY: what needs so many floats. */
 td_status tdi_model_short(const char *what, int64_t floats, tdi_error *error);

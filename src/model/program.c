@@ -120,17 +120,27 @@ static tdi_node *emit_outputs(const builder *b)
     return node;
 }
 
-/* The shard's share of the total loss over the global batch, without regularization. */
+static tdi_node *emit_target(const builder *b, int output)
+{
+    const tdi_loss *loss = &b->model->compiled.outputs[output].loss;
+    td_shape sample = tdi_loss_target_shape(loss, &b->architecture->outputs[output]->shape);
+    td_shape shape = with_batch(&sample);
+    td_dtype dtype = tdi_loss_wants_classes(loss) ? TD_INT32 : TD_FLOAT32;
+    return tdi_input(b->graph, b->architecture->n_inputs + output, &shape, dtype);
+}
+
+/* The shard's share of the total loss over the global batch, without regularization. An output without a loss adds
+ * nothing to it. */
 static tdi_node *emit_loss(builder *b)
 {
     tdi_node *total = NULL;
     b->graph->scope = "loss";
     for (int o = 0; o < b->architecture->n_outputs; o++) {
         const tdi_output_training *training = &b->model->compiled.outputs[o];
-        td_shape sample = tdi_loss_target_shape(&training->loss, &b->architecture->outputs[o]->shape);
-        td_shape shape = with_batch(&sample);
-        td_dtype dtype = tdi_loss_wants_classes(&training->loss) ? TD_INT32 : TD_FLOAT32;
-        b->targets[o] = tdi_input(b->graph, b->architecture->n_inputs + o, &shape, dtype);
+        if (tdi_model_has_target(b->model, o))
+            b->targets[o] = emit_target(b, o);
+        if (training->loss.kind == TDI_LOSS_NONE)
+            continue;
         b->losses[o] = tdi_loss_emit(b->graph, &training->loss, b->predictions[o], b->targets[o]);
         tdi_node *mean = tdi_batch_mean(b->graph, b->losses[o]);
         if (training->loss_weight != 1.0f)
@@ -181,6 +191,16 @@ static td_status emit_updates(const builder *b, const reductions *all)
     return tdi_optimizer_emit(b->graph, &b->model->state->optimizer, all->count, all->variables, all->gradients);
 }
 
+/* A regularizer trains its variable even where no loss depends on it. */
+static void add_regularized(const builder *b, const reductions *all)
+{
+    for (int i = 0; i < all->count; i++) {
+        const tdi_variable *variable = all->variables[i];
+        if (!all->gradients[i] && (variable->l1 != 0.0f || variable->l2 != 0.0f))
+            all->gradients[i] = tdi_fill(b->graph, 0, &variable->shape);
+    }
+}
+
 static td_status emit_backward(builder *b, tdi_node *loss)
 {
     reductions all;
@@ -193,6 +213,7 @@ static td_status emit_backward(builder *b, tdi_node *loss)
     if (b->model->state->optimizer.loss_scale_factor > 0)
         loss = tdi_affine(b->graph, loss, b->model->state->optimizer.loss_scale_factor, 0);
     TDI_TRY(tdi_gradients(b->graph, loss, all.count, of, all.gradients));
+    add_regularized(b, &all);
     for (int i = all.count - 1; i >= 0; i--)
         if (all.gradients[i])
             all.gradients[i] = emit_reduction(b, all.variables[i], all.gradients[i]);
@@ -267,7 +288,7 @@ static void accumulate_metrics(const builder *b)
     b->graph->scope = "metrics";
     tdi_metric_slots *slots = &b->program->slots;
     for (int o = 0; o < b->architecture->n_outputs; o++) {
-        slots->loss[o] = accumulate(b, b->losses[o]);
+        slots->loss[o] = b->losses[o] ? accumulate(b, b->losses[o]) : -1;
         for (int m = 0; m < b->model->compiled.outputs[o].n_metrics; m++) {
             const td_metric *metric = &b->model->compiled.outputs[o].metrics[m];
             slots->metrics[o][m] = take_slots(b, tdi_metric_accumulators(metric));
@@ -353,7 +374,7 @@ static td_status run_passes(const builder *b, const tdi_device *device, tdi_erro
 td_status tdi_check_logs(const td_model *model, bool validation, tdi_error *error)
 {
     const char *largest = "";
-    int logs = model->architecture->n_outputs > 1 ? model->architecture->n_outputs + 1 : 1, most = 0;
+    int logs = tdi_model_losses(model) > 1 ? tdi_model_losses(model) + 1 : 1, most = 0;
     for (int o = 0; o < model->architecture->n_outputs; o++)
         for (int m = 0; m < model->compiled.outputs[o].n_metrics; m++) {
             const td_metric *metric = &model->compiled.outputs[o].metrics[m];
@@ -458,17 +479,25 @@ static void add_metric(const tdi_output_training *training, int m, const double 
     }
 }
 
+static bool has_loss(const td_model *model, int output)
+{
+    return model->compiled.outputs[output].loss.kind != TDI_LOSS_NONE;
+}
+
+/* As in Keras, the losses of single outputs are logged where there are several losses, not several outputs. */
 void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, const double *sums, const char *prefix,
                       td_logs *logs)
 {
     double total = slots->regularization >= 0 ? mean_of(sums, slots->regularization) : 0;
     for (int o = 0; o < model->architecture->n_outputs; o++)
-        total += model->compiled.outputs[o].loss_weight * mean_of(sums, slots->loss[o]);
+        if (has_loss(model, o))
+            total += model->compiled.outputs[o].loss_weight * mean_of(sums, slots->loss[o]);
     add_log(logs, total, (name_parts){prefix, "loss"});
-    bool several = model->architecture->n_outputs > 1;
-    for (int o = 0; o < model->architecture->n_outputs && several; o++)
-        add_log(logs, mean_of(sums, slots->loss[o]),
-                (name_parts){prefix, model->architecture->outputs[o]->site->layer->name, "_loss"});
+    bool several = model->architecture->n_outputs > 1, losses = tdi_model_losses(model) > 1;
+    for (int o = 0; o < model->architecture->n_outputs && losses; o++)
+        if (has_loss(model, o))
+            add_log(logs, mean_of(sums, slots->loss[o]),
+                    (name_parts){prefix, model->architecture->outputs[o]->site->layer->name, "_loss"});
     for (int o = 0; o < model->architecture->n_outputs; o++) {
         const tdi_output_training *training = &model->compiled.outputs[o];
         const char *output = several ? model->architecture->outputs[o]->site->layer->name : "";

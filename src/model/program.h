@@ -31,7 +31,7 @@ static inline bool tdi_trains(tdi_mode mode)
 /* The accumulators that a program adds to, two doubles each: [total, count] of a loss or metric. */
 typedef struct tdi_metric_slots {
     int count;
-    int loss[TDI_MAX_IO];                     /* per output */
+    int loss[TDI_MAX_IO];                     /* per output; -1: it has none */
     int metrics[TDI_MAX_IO][TDI_MAX_METRICS]; /* per output: a metric's first */
     int regularization;                       /* -1: none */
     int classes[TDI_MAX_IO];                  /* per output: rows of its confusion matrix; 0: it has none */

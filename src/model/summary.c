@@ -61,15 +61,16 @@ static void show_outputs(tdi_text *text, const td_model *model, const tdi_layer 
 
 static void row(const td_model *model, const tdi_layer *layer, FILE *out)
 {
-    char name[128], count[32];
+    char name[512], count[32], padded[2][160];
     tdi_text shape = {0};
     int64_t elements = 0;
     for (int i = 0; i < layer->weights.count; i++)
         elements += layer->weights.at[i]->variable.elements;
     snprintf(name, sizeof name, "%s (%s)", layer->name, layer->type->class_name);
     show_outputs(&shape, model, layer);
-    fprintf(out, "│ %-*.*s │ %-*.*s │ %*s │\n", NAME - 2, NAME - 2, name, SHAPE - 2, SHAPE - 2,
-            shape.chars ? shape.chars : "", COUNT - 2, with_commas(elements, count));
+    fprintf(out, "│ %s │ %s │ %*s │\n", td_pad(name, NAME - 2, padded[0], sizeof padded[0]),
+            td_pad(shape.chars ? shape.chars : "", SHAPE - 2, padded[1], sizeof padded[1]), COUNT - 2,
+            with_commas(elements, count));
     tdi_text_free(&shape);
 }
 
@@ -89,7 +90,9 @@ td_status td_summary(td_model *model, FILE *out)
         return TD_INVALID_ARGUMENT;
     if (!out)
         return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "td_summary: a FILE to write to was expected");
-    fprintf(out, "Model: \"%s\"\n", model->architecture->name);
+    char name[512];
+    snprintf(name, sizeof name, "%s", model->architecture->name);
+    fprintf(out, "Model: \"%s\"\n", td_printable(name));
     rule(out, "┏", "┳", "━", "┓");
     fprintf(out, "┃ %-*s ┃ %-*s ┃ %*s ┃\n", NAME - 2, "Layer (type)", SHAPE - 2, "Output Shape", COUNT - 2, "Param #");
     rule(out, "┡", "╇", "━", "┩");

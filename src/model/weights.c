@@ -61,7 +61,7 @@ td_status td_set_weight(td_model *model, int index, const float *values, size_t 
 void td_finalize_variable_values(td_model *model)
 {
     int slot = model ? tdi_optimizer_average_slot(&model->state->optimizer) : -1;
-    if (slot >= 0 && model->state->iteration > 0)
+    if (slot >= 0 && model->state->iteration > 0 && tdi_model_need_slots(model, &model->context->error) == TD_OK)
         memcpy(tdi_model_write_values(model), tdi_model_slots(model, slot),
                (size_t)model->architecture->trained * sizeof(float));
 }
@@ -97,6 +97,39 @@ td_status td_output_shape(const td_model *model, int index, td_shape *shape)
 {
     return shape_of(model ? model->architecture->outputs : NULL, model ? model->architecture->n_outputs : 0, index,
                     shape);
+}
+
+const char *td_output_name(const td_model *model, int index)
+{
+    bool there = model && index >= 0 && index < model->architecture->n_outputs;
+    return there ? model->architecture->outputs[index]->site->layer->name : NULL;
+}
+
+/* Does the layer hand on the numbers that it gets, in another shape perhaps? */
+static bool hands_on(const tdi_layer *layer)
+{
+    const tdi_layer_type *type = layer->type;
+    return type == &tdi_layer_type_reshape || type == &tdi_layer_type_flatten || type == &tdi_layer_type_dropout;
+}
+
+static td_activation activation_of(const tdi_layer *layer)
+{
+    if (layer->type == &tdi_layer_type_softmax)
+        return TD_SOFTMAX;
+    for (const tdi_field *field = layer->type->fields; field->kind != TDI_FIELD_END; field++)
+        if (field->kind == TDI_FIELD_ACTIVATION && strcmp(field->key, "activation") == 0)
+            return *(const td_activation *)(const void *)((const char *)layer->args + field->offset);
+    return TD_LINEAR;
+}
+
+td_activation td_output_activation(const td_model *model, int index)
+{
+    if (!td_output_name(model, index))
+        return TD_LINEAR;
+    const tdi_call_site *site = model->architecture->outputs[index]->site;
+    while (site->n_in == 1 && hands_on(site->layer))
+        site = site->in[0]->site;
+    return activation_of(site->layer);
 }
 
 float td_learning_rate(const td_model *model)

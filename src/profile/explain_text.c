@@ -1,4 +1,8 @@
 /* explain_text.c - how a compiled model runs, in words: the division, each op of the plan, the memory. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
 #include "profile/explain.h"
 #include "runtime/runtime_struct.h"
 
@@ -40,10 +44,21 @@ static void explain_epoch(const tdi_runtime *runtime, FILE *out)
                  "on the way, float32 in order is read in place\n");
 }
 
+/* Remarks name layers. */
+static void print_lines(const char *title, const char *lines, FILE *out)
+{
+    char *text = strdup(lines);
+    if (text)
+        fprintf(out, "%s%s", title, tdi_printable_lines(text));
+    free(text);
+}
+
 static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
 {
     const tdi_division *d = &runtime->division;
-    fprintf(out, "model %s, global batch %lld\n", runtime->model->architecture->name, (long long)batch);
+    char name[256];
+    snprintf(name, sizeof name, "%s", runtime->model->architecture->name);
+    fprintf(out, "model %s, global batch %lld\n", td_printable(name), (long long)batch);
     fprintf(out, "devices:");
     for (int i = 0; i < runtime->n_devices; i++)
         fprintf(out, " %s (%d thread%s)", runtime->devices[i]->name, runtime->devices[i]->threads,
@@ -60,7 +75,7 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     explain_epoch(runtime, out);
     const tdi_program *program = &runtime->modes[mode].program;
     fprintf(out, "collectives: %d\n", program->collectives.count);
-    fprintf(out, "fused:\n%s", program->remarks.chars ? program->remarks.chars : "nothing\n");
+    print_lines("fused:\n", program->remarks.chars ? program->remarks.chars : "nothing\n", out);
 }
 
 /* ---- ops ---- */
@@ -79,11 +94,11 @@ static void explain_threads(const tdi_plan *plan, const tdi_plan_op *op, FILE *o
 
 static void explain_op(const tdi_plan *plan, const tdi_plan_op *op, FILE *out)
 {
-    char shape[TDI_SHAPE_TEXT];
+    char shape[TDI_SHAPE_TEXT], layer[96];
     if (op->barrier)
         fprintf(out, "- the threads meet -\n");
-    fprintf(out, "%-22.22s %-24.24s %-20.20s %-24.24s %-8s %9.1f %11.1f\n", op->layer, op->op,
-            tdi_shape_text(&op->shape, shape), op->kernel, op->share, op->bytes / 1e3, op->flops / 1e3);
+    fprintf(out, "%s %-24.24s %-20.20s %-24.24s %-8s %9.1f %11.1f\n", td_pad(op->layer, 22, layer, sizeof layer),
+            op->op, tdi_shape_text(&op->shape, shape), op->kernel, op->share, op->bytes / 1e3, op->flops / 1e3);
     if (*op->details)
         fprintf(out, "%-22s   %s\n", "", op->details);
     if (op->batch_interleaved)

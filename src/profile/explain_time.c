@@ -32,6 +32,7 @@ static line line_of(const tdi_timing *t, const tdi_plan_op *op)
     bool by_shards = t->runtime->division.shards > 1 && !op->update_phase;
     snprintf(l.texts[LAYER], sizeof *l.texts, "%s%s%s", op->layer, op->variable ? "/" : "",
              op->variable ? op->variable : "");
+    td_printable(l.texts[LAYER]);
     snprintf(l.texts[OP], sizeof *l.texts, "%s", op->op);
     snprintf(l.texts[PASS], sizeof *l.texts, "%s", op->pass);
     snprintf(l.texts[KERNEL], sizeof *l.texts, "%.*s", distinct_length(op), op->kernel);
@@ -44,14 +45,15 @@ static line line_of(const tdi_timing *t, const tdi_plan_op *op)
 static void widen(int widths[TEXTS], const line *l)
 {
     for (int i = 0; i < TEXTS; i++)
-        if ((int)strlen(l->texts[i]) > widths[i])
-            widths[i] = (int)strlen(l->texts[i]);
+        if (td_columns(l->texts[i]) > widths[i])
+            widths[i] = td_columns(l->texts[i]);
 }
 
 static void print_texts(const int widths[TEXTS], const line *l, FILE *out)
 {
+    char padded[4 * sizeof *l->texts];
     for (int i = 0; i < TEXTS; i++)
-        fprintf(out, "%-*s  ", widths[i], l->texts[i]);
+        fprintf(out, "%s  ", td_pad(l->texts[i], widths[i], padded, sizeof padded));
 }
 
 /* What stands where ops have their texts and calls. */
@@ -157,8 +159,10 @@ static const char *const steps[TDI_MODES] = {
 static void print_head(const tdi_explained *e, FILE *out)
 {
     const tdi_timing *t = e->timing;
-    fprintf(out, "model %s, batch %lld, %s in %s, by %d thread%s of", e->runtime->model->architecture->name,
-            (long long)e->batch, steps[e->mode], tdi_computes_bfloat16(e->runtime) ? "bfloat16" : "float32", t->threads,
+    char name[256];
+    snprintf(name, sizeof name, "%s", e->runtime->model->architecture->name);
+    fprintf(out, "model %s, batch %lld, %s in %s, by %d thread%s of", td_printable(name), (long long)e->batch,
+            steps[e->mode], tdi_computes_bfloat16(e->runtime) ? "bfloat16" : "float32", t->threads,
             t->threads == 1 ? "" : "s");
     for (int i = 0; i < e->runtime->n_devices; i++)
         fprintf(out, "%s %s", i ? "," : "", e->runtime->devices[i]->name);

@@ -214,6 +214,8 @@ td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runt
 {
     tdi_configuration configuration;
     TDI_TRY(need_runtimes(model, error));
+    if (tdi_trains(mode))
+        TDI_TRY(tdi_model_need_slots(model, error));
     TDI_TRY((tdi_trains(mode) ? configure_training : configure_inference)(model, mode, rows, &configuration, error));
     return runtime_of(model, &configuration, runtime, error);
 }

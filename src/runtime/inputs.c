@@ -25,6 +25,8 @@ static int64_t elements_per_row(const td_model *model, int slot)
     if (slot < model->architecture->n_inputs)
         return tdi_shape_elements(&model->architecture->inputs[slot]->shape);
     int output = slot - model->architecture->n_inputs;
+    if (!tdi_model_has_target(model, output))
+        return 0;
     td_shape target =
         tdi_loss_target_shape(&model->compiled.outputs[output].loss, &model->architecture->outputs[output]->shape);
     return tdi_shape_elements(&target);
@@ -67,6 +69,12 @@ static td_status grow(tdi_runtime *runtime, int shard, int slot, tdi_batch_buffe
     return TD_OK;
 }
 
+/* Are the slot's rows brought together? An output without a loss or a metric has no targets to feed. */
+static bool is_fed(const tdi_runtime *runtime, const tdi_job *job, int slot)
+{
+    return tdi_input_bytes_per_row(runtime->model, slot) && !in_place(runtime, job, 0, slot, 0);
+}
+
 td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_step first, tdi_error *error)
 {
     int slots = tdi_input_slots(runtime->model, job->mode), sets = job->steps > 1 ? 2 : 1;
@@ -74,7 +82,7 @@ td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_s
     int64_t most = (first.rows + shards - 1) / shards; /* a shard may have more rows of a shorter batch */
     for (int p = 0; p < shards; p++)
         for (int slot = 0; slot < slots; slot++)
-            for (int set = 0; set < sets && !in_place(runtime, job, 0, slot, 0); set++)
+            for (int set = 0; set < sets && is_fed(runtime, job, slot); set++)
                 TDI_TRY(grow(runtime, p, slot, &runtime->shards[p].inputs[set][slot], most, error));
     return TD_OK;
 }
@@ -95,22 +103,42 @@ static tdi_ignore_attrs ignored_of(const td_model *model, int slot)
                : model->compiled.outputs[slot - model->architecture->n_inputs].loss.ignore;
 }
 
+/* Says what may be wrong with the class number, which the model does not have. */
+static void advise_class(const tdi_feed *feed, int slot, int64_t limit, char *advice, size_t size)
+{
+    int32_t least, most;
+    bool known = feed->class_range && feed->class_range(feed->context, slot, &least, &most);
+    if (known && least >= 1 && most == limit)
+        snprintf(advice, size,
+                 "the labels, %d to %d, count from 1, and classes from 0: subtract 1 from them (of a CSV, name the "
+                 "column y=NAME:codes in features)",
+                 (int)least, (int)most);
+    else if (known && least >= 0)
+        snprintf(advice, size,
+                 "the labels go from %d to %d: number them from 0 to %lld, or name one that stands for none of the "
+                 "classes as ignore_class",
+                 (int)least, (int)most, (long long)limit - 1);
+    else
+        snprintf(advice, size, "if it stands for none of them, name it as ignore_class");
+}
+
 /* Names the sample too: the row of a batch that was shuffled says nothing of where it is in the data. */
 static td_status out_of_range(const td_model *model, const tdi_feed *feed, int slot, int number, int64_t step,
                               int64_t row, tdi_error *error)
 {
-    char sample[320] = "";
+    char sample[320] = "", advice[256];
     const char *name;
     int64_t most = tdi_input_limit(model, slot) - 1;
     if (feed->sample) {
         long long sample_number = (long long)feed->sample(feed->context, step, row, &name);
         snprintf(sample, sizeof sample, " (sample %lld of %s)", sample_number, name);
     }
-    if (slot >= model->architecture->n_inputs)
+    if (slot >= model->architecture->n_inputs) {
+        advise_class(feed, slot, most + 1, advice, sizeof advice);
         return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "step %lld, row %lld%s: class number %d, but the model has classes 0 to %lld; if it stands "
-                        "for none of them, name it as ignore_class",
-                        (long long)step, (long long)row, sample, number, (long long)most);
+                        "step %lld, row %lld%s: class number %d, but the model has classes 0 to %lld; %s",
+                        (long long)step, (long long)row, sample, number, (long long)most, advice);
+    }
     return tdi_fail(error, TD_INVALID_ARGUMENT,
                     "step %lld, row %lld%s: index %d for input \"%s\", but the model's embedding has rows 0 to %lld",
                     (long long)step, (long long)row, sample, number,
@@ -134,10 +162,10 @@ static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_j
 {
     int64_t begin, end, first = tdi_shard_first_row(step.rows, shard, runtime->division.shards);
     tdi_range(TDI_ROWS, tdi_shard_rows(runtime, shard, step.rows), thread, threads, &begin, &end);
-    if (begin >= end || in_place(runtime, job, step.index, slot, first))
+    int64_t per_row = elements_per_row(runtime->model, slot), number = job->first_step + step.index;
+    if (begin >= end || !per_row || in_place(runtime, job, step.index, slot, first))
         return TD_OK;
     td_dtype as = tdi_input_type(runtime->model, slot);
-    int64_t per_row = elements_per_row(runtime->model, slot), number = job->first_step + step.index;
     char *to = (char *)runtime->shards[shard].inputs[step.index & 1][slot].data + begin * per_row * 4;
     TDI_TRY(job->feed.rows(job->feed.context, number, slot, first + begin, end - begin, to, as, error));
     if (as != TD_INT32)
@@ -166,6 +194,8 @@ void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step,
         int64_t first = tdi_shard_first_row(step.rows, p, runtime->division.shards);
         runtime->shards[p].shard[thread].first_row = first;
         for (int slot = 0; slot < slots; slot++) {
+            if (!tdi_input_bytes_per_row(runtime->model, slot))
+                continue;
             const void *data = in_place(runtime, job, step.index, slot, first);
             tdi_plan_set_input(plans[p], thread, slot,
                                data ? data : runtime->shards[p].inputs[step.index & 1][slot].data);

@@ -99,7 +99,7 @@ static bool losses_finite(const run *r, int first, int count)
     const tdi_metric_slots *slots = &r->runtime->modes[r->job->mode].program.slots;
     for (int p = first; p < first + count; p++)
         for (int o = 0; o < r->runtime->model->architecture->n_outputs; o++)
-            if (!isfinite(r->runtime->shards[p].metrics[r->job->mode][2 * slots->loss[o]]))
+            if (slots->loss[o] >= 0 && !isfinite(r->runtime->shards[p].metrics[r->job->mode][2 * slots->loss[o]]))
                 return false;
     return true;
 }

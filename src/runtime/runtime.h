@@ -28,6 +28,9 @@ typedef struct tdi_feed {
     /* Which sample row `row` of step `step`'s batch is, for messages: its number in the data of that name. Never
      * blocks. NULL: samples have no numbers. */
     int64_t (*sample)(void *context, int64_t step, int64_t row, const char **name);
+    /* The least and the greatest class number of a target among the data's first samples, for messages. False when they
+     * are not known. NULL: they never are. */
+    bool (*class_range)(void *context, int slot, int32_t *least, int32_t *most);
 } tdi_feed;
 
 /* What the optimizer's learning rate is multiplied by: from `first` on to `last` in equal increments over `steps`
@@ -75,7 +78,8 @@ void tdi_runtime_free(tdi_runtime *runtime);
  * lost. Called between jobs. */
 void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state);
 
-/* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size. */
+/* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size, 0
+ * for the target of an output that has neither loss nor metrics. */
 int tdi_input_slots(const td_model *model, tdi_mode mode);
 td_dtype tdi_input_type(const td_model *model, int slot);
 int64_t tdi_input_bytes_per_row(const td_model *model, int slot);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/batch_feed.h"
+
 enum { CHUNK = 256 }; /* samples read at a time */
 
 typedef struct moments {
@@ -83,7 +85,7 @@ static int column_of(const td_model *model, const tdi_call_site *site, const tdi
             return i;
     for (int o = 0; invert && o < model->architecture->n_outputs; o++)
         if (site->out[0] == model->architecture->outputs[o])
-            return source->n_x + o;
+            return tdi_target_column(model, source, o);
     return -1;
 }
 

@@ -1,13 +1,51 @@
 /* batch_feed.c - feeds of batches from sources and from arrays. */
 #include "train/batch_feed.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- sources ---- */
 
-static int column_of(const tdi_source_feed *feed, int slot)
+int tdi_target_column(const td_model *model, const tdi_source *source, int output)
 {
-    return slot < feed->n_inputs ? slot : feed->source->n_x + slot - feed->n_inputs;
+    int before = 0;
+    if (!tdi_model_has_target(model, output))
+        return -1;
+    for (int o = 0; o < output; o++)
+        before += tdi_model_has_target(model, o) || source->n_y == model->architecture->n_outputs;
+    return source->n_x + before;
+}
+
+static int column_of(const td_model *model, const tdi_source *source, int slot)
+{
+    int n_inputs = model->architecture->n_inputs;
+    return slot < n_inputs ? slot : tdi_target_column(model, source, slot - n_inputs);
+}
+
+int tdi_columns_read(const td_model *model, const tdi_source *source, tdi_mode mode)
+{
+    int slot = tdi_input_slots(model, mode) - 1;
+    while (slot > 0 && column_of(model, source, slot) < 0)
+        slot--;
+    return slot < 0 ? 0 : column_of(model, source, slot) + 1;
+}
+
+/* A source that makes its columns jointly keeps a sample until each of them is gathered: those of targets before
+ * `slot` that no loss and no metric reads are gathered too, and dropped. */
+static td_status pass_over(const tdi_source_feed *feed, int slot, const int64_t *rows, int64_t count, tdi_error *error)
+{
+    tdi_source *source = feed->source;
+    int column = column_of(feed->model, source, slot), before = slot - 1;
+    while (before > 0 && column_of(feed->model, source, before) < 0)
+        before--;
+    for (int at = slot ? column_of(feed->model, source, before) + 1 : 0; at < column; at++) {
+        void *dropped = malloc((size_t)(tdi_sample_elements(&source->columns[at].shape) * count) * sizeof(float));
+        td_status status =
+            dropped ? source->gather(source, at, rows, count, dropped, TD_FLOAT32, error) : tdi_no_memory(error);
+        free(dropped);
+        TDI_TRY(status);
+    }
+    return TD_OK;
 }
 
 static td_status source_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
@@ -17,7 +55,8 @@ static td_status source_rows(void *context, int64_t step, int slot, int64_t firs
     tdi_source *source = feed->source;
     int64_t place = step * feed->batch + first;
     const int64_t *rows = feed->order ? feed->order + place : &place;
-    int column = column_of(feed, slot);
+    int column = column_of(feed->model, source, slot);
+    TDI_TRY(pass_over(feed, slot, rows, count, error));
     if (!source->columns[column].values || as != TD_FLOAT32 || !feed->convert_bytes)
         return source->gather(source, column, rows, count, to, as, error);
     tdi_gather_floats(&source->columns[column], rows, count, to, feed->convert_bytes);
@@ -27,7 +66,7 @@ static td_status source_rows(void *context, int64_t step, int slot, int64_t firs
 static const void *source_in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)
 {
     const tdi_source_feed *feed = context;
-    const tdi_column *column = &feed->source->columns[column_of(feed, slot)];
+    const tdi_column *column = &feed->source->columns[column_of(feed->model, feed->source, slot)];
     if (!feed->in_order || !column->values || column->dtype != as || column->scale != 1)
         return NULL;
     int64_t row_bytes = tdi_sample_elements(&column->shape) * (int64_t)td_dtype_size(as);
@@ -42,9 +81,37 @@ static int64_t source_sample(void *context, int64_t step, int64_t row, const cha
     return sample;
 }
 
+enum { MOST_LOOKED_AT = 100000, MOST_DECODED = 1000 }; /* samples: in all, and of those made one by one */
+
+static bool source_class_range(void *context, int slot, int32_t *least, int32_t *most)
+{
+    const tdi_source_feed *feed = context;
+    tdi_source *source = feed->source;
+    int column = column_of(feed->model, source, slot);
+    int64_t elements = tdi_sample_elements(&source->columns[column].shape), known = source->samples;
+    int64_t samples = source->on_demand ? MOST_DECODED : MOST_LOOKED_AT;
+    int32_t *classes = source->sequential ? NULL : malloc((size_t)elements * sizeof *classes);
+    *least = INT32_MAX;
+    *most = INT32_MIN;
+    for (int64_t row = 0; classes && row < known && row < samples; row++) {
+        if (source->gather(source, column, &row, 1, classes, TD_INT32, NULL) != TD_OK)
+            continue;
+        for (int64_t i = 0; i < elements; i++) {
+            *least = classes[i] < *least ? classes[i] : *least;
+            *most = classes[i] > *most ? classes[i] : *most;
+        }
+    }
+    free(classes);
+    return *least <= *most;
+}
+
 tdi_feed tdi_feed_source(tdi_source_feed *feed)
 {
-    return (tdi_feed){.context = feed, .rows = source_rows, .in_place = source_in_place, .sample = source_sample};
+    return (tdi_feed){.context = feed,
+                      .rows = source_rows,
+                      .in_place = source_in_place,
+                      .sample = source_sample,
+                      .class_range = source_class_range};
 }
 
 /* ---- arrays ---- */

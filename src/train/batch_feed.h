@@ -9,12 +9,17 @@ typedef struct tdi_source_feed {
     tdi_source *source;
     const int64_t *order; /* [samples]; NULL: the samples in order, gathered row by row */
     int64_t batch;
-    int n_inputs;  /* of the model; slots from here on are targets */
-    bool in_order; /* order[i] is i */
+    const td_model *model;
+    bool in_order;                                                                      /* order[i] is i */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale); /* the device's, or NULL */
 } tdi_source_feed;
 
 tdi_feed tdi_feed_source(tdi_source_feed *feed);
+/* The column of an output's target: data hold one for each output or, as in Keras, one for each that has a loss or a
+ * metric. -1: the output has neither. */
+int tdi_target_column(const td_model *model, const tdi_source *source, int output);
+/* How many of the source's columns a mode reads: those behind the last one that is needed are left alone. */
+int tdi_columns_read(const td_model *model, const tdi_source *source, tdi_mode mode);
 
 typedef struct tdi_array_feed {
     const float *slots[2 * TDI_MAX_IO]; /* the model's inputs, then its targets */

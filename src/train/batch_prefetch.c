@@ -81,9 +81,10 @@ static td_status make_rows(const tdi_prefetch *prefetch, int64_t step, int64_t f
     const tdi_feed *from = &prefetch->spec.from;
     const batch *into = batch_of(prefetch, step);
     for (int slot = 0; slot < prefetch->slots; slot++)
-        TDI_TRY(from->rows(from->context, step, slot, first, count,
-                           into->slots[slot] + first * prefetch->row_bytes[slot],
-                           tdi_input_type(prefetch->spec.model, slot), error));
+        if (prefetch->row_bytes[slot])
+            TDI_TRY(from->rows(from->context, step, slot, first, count,
+                               into->slots[slot] + first * prefetch->row_bytes[slot],
+                               tdi_input_type(prefetch->spec.model, slot), error));
     return TD_OK;
 }
 

@@ -1,6 +1,8 @@
 /* call_checks.c - the checks and reports of public functions. */
 #include "train/call_checks.h"
 
+#include "train/batch_feed.h"
+
 td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, tdi_error *error)
 {
     if (!data)
@@ -22,6 +24,12 @@ td_status tdi_report(td_model *model, const td_location *at, td_status status, c
 
 td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *error)
 {
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        if (model->compiled.outputs[o].unknown_loss)
+            return tdi_fail(
+                error, TD_INVALID_ARGUMENT,
+                "output \"%s\" of model \"%s\" has a loss that Tandem does not know; compile it with another",
+                model->architecture->outputs[o]->site->layer->name, model->architecture->name);
     if (!model->compiled.is_set)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no loss; compile it first",
                         model->architecture->name);
@@ -75,15 +83,16 @@ static td_status check_inputs(const td_model *model, const tdi_source *source, t
 {
     char data[TDI_SHAPE_TEXT], wanted[TDI_SHAPE_TEXT];
     if (source->n_x != model->architecture->n_inputs)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d input arrays, but model \"%s\" has %d inputs",
-                        source->name, source->n_x, model->architecture->name, model->architecture->n_inputs);
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d input arrays, but model \"%s\" has %d inputs%s",
+                        source->name, source->n_x, model->architecture->name, model->architecture->n_inputs,
+                        source->advice);
     for (int i = 0; i < model->architecture->n_inputs; i++)
         if (!reads_as(&source->columns[i].shape, &model->architecture->inputs[i]->shape))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "%s: %s holds samples of shape %s, but input \"%s\" of model \"%s\" takes %s", source->name,
-                            source->columns[i].name, tdi_shape_text(&source->columns[i].shape, data),
+                            "%s: %s holds samples of shape %s, but input \"%s\" of model \"%s\" takes %s%s",
+                            source->name, source->columns[i].name, tdi_shape_text(&source->columns[i].shape, data),
                             model->architecture->inputs[i]->site->layer->name, model->architecture->name,
-                            tdi_shape_text(&model->architecture->inputs[i]->shape, wanted));
+                            tdi_shape_text(&model->architecture->inputs[i]->shape, wanted), source->advice);
     return TD_OK;
 }
 
@@ -91,18 +100,38 @@ static td_status check_target(const td_model *model, const tdi_source *source, i
 {
     char data[TDI_SHAPE_TEXT], wanted[TDI_SHAPE_TEXT];
     const tdi_loss *loss = &model->compiled.outputs[output].loss;
-    const tdi_column *column = &source->columns[source->n_x + output];
+    int at = tdi_target_column(model, source, output);
+    if (at < 0)
+        return TD_OK;
+    const tdi_column *column = &source->columns[at];
     td_shape target = tdi_loss_target_shape(loss, &model->architecture->outputs[output]->shape);
     if (reads_as(&column->shape, &target))
         return TD_OK;
     const char *try_this = "";
     if (tdi_loss_wants_classes(loss) && reads_as(&column->shape, &model->architecture->outputs[output]->shape))
-        try_this = "; for one-hot targets use categorical_crossentropy";
+        try_this = loss->kind ? "; for one-hot targets use categorical_crossentropy"
+                              : "; for one-hot targets use the metric categorical_accuracy";
     else if (loss->kind == TDI_LOSS_CATEGORICAL && tdi_shape_elements(&column->shape) == 1)
         try_this = "; for class numbers use sparse_categorical_crossentropy";
+    const char *reader = loss->kind ? tdi_loss_class(loss->kind) : "the metric";
     return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: %s holds targets of shape %s, but %s on output \"%s\" takes %s%s",
-                    source->name, column->name, tdi_shape_text(&column->shape, data), tdi_loss_class(loss->kind),
+                    source->name, column->name, tdi_shape_text(&column->shape, data), reader,
                     model->architecture->outputs[output]->site->layer->name, tdi_shape_text(&target, wanted), try_this);
+}
+
+/* One for each output or, as in Keras, one for each that has a loss. */
+static td_status check_target_count(const td_model *model, const tdi_source *source, tdi_error *error)
+{
+    int n_outputs = model->architecture->n_outputs, needed = 0;
+    char fewer[80] = "";
+    for (int o = 0; o < n_outputs; o++)
+        needed += tdi_model_has_target(model, o);
+    if (source->n_y == n_outputs || source->n_y == needed)
+        return TD_OK;
+    if (needed < n_outputs)
+        snprintf(fewer, sizeof fewer, ", of which %d %s a loss or a metric", needed, needed == 1 ? "has" : "have");
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d target arrays, but model \"%s\" has %d outputs%s",
+                    source->name, source->n_y, model->architecture->name, n_outputs, fewer);
 }
 
 td_status tdi_check_data(const td_model *model, const tdi_source *source, bool targets, tdi_error *error)
@@ -116,9 +145,7 @@ td_status tdi_check_data(const td_model *model, const tdi_source *source, bool t
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s holds no targets, which the loss of model \"%s\" is of: give y too, as its format has it",
                         source->name, model->architecture->name);
-    if (source->n_y != model->architecture->n_outputs)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d target arrays, but model \"%s\" has %d outputs",
-                        source->name, source->n_y, model->architecture->name, model->architecture->n_outputs);
+    TDI_TRY(check_target_count(model, source, error));
     for (int o = 0; o < model->architecture->n_outputs; o++)
         TDI_TRY(check_target(model, source, o, error));
     return TD_OK;

@@ -1,4 +1,5 @@
 /* compile.c - td_compile: how a model is to be trained. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,6 @@ static td_status check_guard(const td_compile_args *args, tdi_error *error)
     if (args->strategy.shards < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: %d; a number of at least 1 was expected",
                         args->strategy.shards);
-    if ((unsigned)args->loss >= TD_LOSS_COUNT)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "loss: %d is not one of the td_loss values", (int)args->loss);
     if ((unsigned)args->precision > TD_PRECISION_BFLOAT16)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "precision: %d is not one of the td_precision values",
                         (int)args->precision);
@@ -50,7 +49,8 @@ static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_err
 {
     for (int o = 0; metrics && o < model->architecture->n_outputs; o++) {
         model->compiled.outputs[o].n_metrics = 0;
-        for (const td_metric *metric = metrics; metric->kind != TD_METRIC_END; metric++) {
+        bool has_loss = model->compiled.outputs[o].loss.kind != TDI_LOSS_NONE;
+        for (const td_metric *metric = metrics; has_loss && metric->kind != TD_METRIC_END; metric++) {
             if ((unsigned)metric->kind >= TD_METRIC_COUNT)
                 return tdi_fail(error, TD_INVALID_ARGUMENT, "metrics: %d is not one of the td_metric_kind values",
                                 (int)metric->kind);
@@ -61,22 +61,61 @@ static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_err
 }
 
 /* A loss of the same kind keeps the settings that td_loss does not express. */
-static void take_loss(td_model *model, td_loss loss)
+static void take_loss(tdi_output_training *training, td_loss loss)
 {
-    for (int o = 0; loss && o < model->architecture->n_outputs; o++) {
-        tdi_loss *now = &model->compiled.outputs[o].loss, taken = tdi_loss_from_public(loss);
-        if (now->kind == taken.kind)
-            now->from_logits = taken.from_logits;
-        else
-            *now = taken;
-        model->compiled.outputs[o].loss_weight = 1.0f;
+    tdi_loss *now = &training->loss, taken = tdi_loss_from_public(loss);
+    if (now->kind == taken.kind)
+        now->from_logits = taken.from_logits;
+    else
+        *now = taken;
+    training->unknown_loss = NULL;
+}
+
+static td_status take_losses(td_model *model, const td_compile_args *args, tdi_error *error)
+{
+    int count = 0, outputs = model->architecture->n_outputs, trained = 0;
+    while (args->losses && args->losses[count] != TD_LOSS_COUNT && count <= outputs)
+        trained += args->losses[count++] != TD_LOSS_NONE;
+    if (args->losses && (count != outputs || args->loss != TD_LOSS_NONE))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "losses: expected one for each of the %d outputs of \"%s\"%s",
+                        outputs, model->architecture->name, count == outputs ? ", and no loss beside them" : "");
+    if (args->losses && !trained)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "losses: expected a loss for at least one output, got none");
+    for (int o = 0; o < outputs; o++) {
+        td_loss loss = args->losses ? args->losses[o] : args->loss;
+        if (args->losses && loss == TD_LOSS_UNKNOWN)
+            continue;
+        if ((unsigned)loss >= TD_LOSS_COUNT)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "loss: %d is not one of the td_loss values", (int)loss);
+        if (args->losses || loss != TD_LOSS_NONE)
+            take_loss(&model->compiled.outputs[o], loss);
+        tdi_model_choose_targets(model, o);
     }
+    return TD_OK;
+}
+
+static td_status take_loss_weights(td_model *model, const float *weights, tdi_error *error)
+{
+    int count = 0, outputs = model->architecture->n_outputs;
+    while (weights && weights[count] != TD_LOSS_WEIGHTS_END && count <= outputs)
+        count++;
+    if (weights && count != outputs)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "loss_weights: expected one for each of the %d outputs of \"%s\"",
+                        outputs, model->architecture->name);
+    for (int o = 0; weights && o < outputs; o++) {
+        if (!isfinite(weights[o]))
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "loss_weights: %g is not a finite number", (double)weights[o]);
+        model->compiled.outputs[o].loss_weight = weights[o];
+    }
+    return TD_OK;
 }
 
 static td_status take_loss_numbers(td_model *model, const td_compile_args *args, tdi_error *error)
 {
     for (int o = 0; o < model->architecture->n_outputs; o++) {
         tdi_loss *loss = &model->compiled.outputs[o].loss;
+        if (loss->kind == TDI_LOSS_NONE && tdi_model_losses(model))
+            continue;
         if (args->ignore_class.is_set)
             TDI_TRY(tdi_loss_ignore(loss, args->ignore_class.value, error));
         if (args->delta != 0)
@@ -90,6 +129,7 @@ static td_status take_optimizer(td_model *model, const td_optimizer *optimizer, 
     if (optimizer->kind == TD_OPTIMIZER_NONE)
         return TD_OK;
     model->state->optimizer = *optimizer;
+    model->compiled.unknown_optimizer = NULL;
     TDI_TRY(tdi_optimizer_resolve(&model->state->optimizer, error));
     return tdi_optimizer_check(&model->state->optimizer, error);
 }
@@ -98,7 +138,7 @@ static td_status take_optimizer(td_model *model, const td_optimizer *optimizer, 
  * is read. */
 static td_status try_out(td_model *model, tdi_error *error)
 {
-    model->compiled.is_set = model->compiled.outputs[0].loss.kind != TDI_LOSS_NONE;
+    model->compiled.is_set = tdi_model_losses_known(model);
     if (!model->compiled.is_set)
         return TD_OK;
     tdi_program program;
@@ -118,7 +158,8 @@ static td_status wish(td_model *wished, const td_compile_args *args, tdi_error *
     wished->compiled.precision = args->precision;
     wished->compiled.float32_said = false;
     TDI_TRY(take_division(wished, &args->strategy, error));
-    take_loss(wished, args->loss);
+    TDI_TRY(take_losses(wished, args, error));
+    TDI_TRY(take_loss_weights(wished, args->loss_weights, error));
     TDI_TRY(take_loss_numbers(wished, args, error));
     TDI_TRY(take_metrics(wished, args->metrics, error));
     TDI_TRY(take_optimizer(wished, &args->optimizer, error));
@@ -171,7 +212,24 @@ td_optimizer td_model_optimizer(const td_model *model)
 
 td_loss td_model_loss(const td_model *model)
 {
-    tdi_loss loss = model ? model->compiled.outputs[0].loss : (tdi_loss){0};
+    for (int o = 0; model && o < model->architecture->n_outputs; o++)
+        if (model->compiled.outputs[o].loss.kind != TDI_LOSS_NONE)
+            return td_model_output_loss(model, o);
+    return TD_LOSS_NONE;
+}
+
+float td_model_loss_weight(const td_model *model, int output)
+{
+    bool there = model && output >= 0 && output < model->architecture->n_outputs;
+    return there ? model->compiled.outputs[output].loss_weight : 1.0f;
+}
+
+td_loss td_model_output_loss(const td_model *model, int output)
+{
+    bool there = model && output >= 0 && output < model->architecture->n_outputs;
+    tdi_loss loss = there ? model->compiled.outputs[output].loss : (tdi_loss){0};
+    if (there && model->compiled.outputs[output].unknown_loss)
+        return TD_LOSS_UNKNOWN;
     switch (loss.kind) {
     case TDI_LOSS_SPARSE_CATEGORICAL:
         return loss.from_logits ? TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS : TD_SPARSE_CATEGORICAL_CROSSENTROPY;

@@ -173,7 +173,7 @@ static td_status run_to_end(tdi_epoch_run *run, tdi_runtime *runtime, tdi_prefet
  * read them. */
 static bool makes_rows(const tdi_epoch_run *run)
 {
-    int columns = tdi_input_slots(run->model, run->job.mode);
+    int columns = tdi_columns_read(run->model, run->source, run->job.mode);
     for (int i = 0; i < columns; i++)
         if (!run->source->columns[i].values)
             return true;
@@ -207,7 +207,7 @@ static td_status run_feed(tdi_epoch_run *run, tdi_runtime *runtime, tdi_error *e
     tdi_source_feed feed = {.source = run->source,
                             .order = run->order,
                             .batch = run->batch,
-                            .n_inputs = run->model->architecture->n_inputs,
+                            .model = run->model,
                             .in_order = run->in_order,
                             .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
     run->job.feed = tdi_feed_source(&feed);
@@ -226,7 +226,7 @@ td_status tdi_run_epoch(tdi_epoch_run *run, tdi_error *error)
                             .seed = run->job.seed,
                             .epoch = run->epoch,
                             .training = run->job.mode == TDI_TRAIN,
-                            .columns = tdi_input_slots(run->model, run->job.mode),
+                            .columns = tdi_columns_read(run->model, run->source, run->job.mode),
                             .stop = run->job.stop};
     TDI_TRY(tdi_epoch_runtime(run, &runtime, error));
     TDI_TRY(tdi_source_begin(run->source, &facts, error));

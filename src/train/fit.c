@@ -285,6 +285,7 @@ static td_status begin(fit *f, tdi_error *error)
     training->order = f->order;
     training->epoch = f->args->initial_epoch;
     training->seed = f->args->seed;
+    TDI_TRY(tdi_model_need_slots(f->model, error));
     TDI_TRY(tdi_backup_begin(training, &what, error));
     if (!training->seed)
         training->seed = f->model->state->seed;

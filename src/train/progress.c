@@ -47,10 +47,10 @@ static void add_logs(tdi_text *line, const td_logs *logs)
     for (int validation = 0; validation < 2; validation++)
         for (int i = 0; i < sorted.count; i++) {
             double value = sorted.entry[i].value;
-            if ((strncmp(sorted.entry[i].name, "val_", 4) == 0) != (validation == 1))
+            char *name = td_printable(sorted.entry[i].name);
+            if ((strncmp(name, "val_", 4) == 0) != (validation == 1))
                 continue;
-            tdi_text_format(line, fabs(value) > 1e-3 || value == 0 ? " - %s: %.4f" : " - %s: %.4e",
-                            sorted.entry[i].name, value);
+            tdi_text_format(line, fabs(value) > 1e-3 || value == 0 ? " - %s: %.4f" : " - %s: %.4e", name, value);
         }
 }
 

@@ -203,6 +203,7 @@ static td_status create(const td_find_learning_rate_args *args, td_rate_test **m
 static td_status train_clone(const td_find_learning_rate_args *args, td_rate_test *test, tdi_error *error)
 {
     td_model clone;
+    TDI_TRY(tdi_model_need_slots(args->model, error));
     TDI_TRY(tdi_model_clone(args->model, true, &clone, error));
     td_status status = train(args, &clone, test);
     tdi_model_release_clone(&clone);

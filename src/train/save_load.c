@@ -25,12 +25,18 @@ td_status td_save(td_model *model, const char *path)
             &model->context->error, TD_INVALID_ARGUMENT,
             "cannot save the model \"%.64s\" as \"%s\": expected a name that ends in .keras; try \"%s.keras\"",
             model->architecture->name, path, path);
+    if (model->stored_slots)
+        TDI_TRY(tdi_model_need_slots(model, &model->context->error));
     return tdi_keras_write(model, path, &model->context->error);
 }
 
 td_status td_save_weights(td_model *model, const char *path)
 {
-    return !model ? TD_INVALID_ARGUMENT : tdi_weights_write(model, path, &model->context->error);
+    if (!model)
+        return TD_INVALID_ARGUMENT;
+    if (model->stored_slots)
+        TDI_TRY(tdi_model_need_slots(model, &model->context->error));
+    return tdi_weights_write(model, path, &model->context->error);
 }
 
 td_status td_load_weights(td_model *model, const char *path)

@@ -29,14 +29,22 @@ static bool all_there(const float *const *list, int count)
     return true;
 }
 
+/* An output that has neither loss nor metrics may be given NULL. */
+static bool targets_there(const td_model *model, const float *const *y)
+{
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        if (!y || (tdi_model_has_target(model, o) && !y[o]))
+            return false;
+    return true;
+}
+
 static td_status check(const td_model *model, const batch *b, tdi_mode mode, tdi_error *error)
 {
     bool targets = mode != TDI_PREDICT;
     if (tdi_trains(mode))
         TDI_TRY(tdi_model_check_idle(model, "a training step", error));
     TDI_TRY(tdi_check_rows("rows", b->rows, error));
-    if (b->rows < 1 || !all_there(b->x, model->architecture->n_inputs) ||
-        (targets && !all_there(b->y, model->architecture->n_outputs)))
+    if (b->rows < 1 || !all_there(b->x, model->architecture->n_inputs) || (targets && !targets_there(model, b->y)))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "a batch needs at least one row of x%s",
                         targets ? " and of y" : "");
     return targets ? tdi_check_compiled(model, mode != TDI_EVALUATE, error) : TD_OK;

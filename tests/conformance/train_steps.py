@@ -79,6 +79,11 @@ def activations():
     for name in ACTIVATIONS:
         yield Case(name, sequential((6,), layers.Dense(9, activation=name), layers.Dense(5, activation="tanh"),
                                     layers.Activation(name), layers.Dense(2)), numbers(2), "mean_squared_error")
+    for name, arguments in (("slope", {"negative_slope": 0.1}), ("maximum", {"max_value": 0.7}),
+                            ("threshold", {"threshold": 0.3}),
+                            ("all", {"negative_slope": 0.2, "max_value": 0.9, "threshold": 0.1})):
+        yield Case(f"ReLU, {name}", sequential((6,), layers.Dense(9), layers.ReLU(**arguments), layers.Dense(4)), classes(4),
+                   sparse())
 
 
 def convolution():

@@ -264,9 +264,9 @@ static void what_is_wrong_is_named(void **state)
     } cases[] = {
         {"a,b\n1,2\n3\n", "bad.csv: line 3 at offset 8: 1 cells", "the first line has 2"},
         {"a,b\n1,2\n\n3,4,5\n", "line 4 at offset 9: 3 cells", "has 2"},
-        {"a,b\n1,2\n\"x\ny\",4\n", "line 3 at offset 8: column \"a\" is \"x\ny\", which is not a number", "a:one-hot"},
+        {"a,b\n1,2\n\"x\ny\",4\n", "line 3 at offset 8: column \"a\" is \"x?y\", which is not a number", "a:one-hot"},
         {"a,b\n1,0x10\n", "line 2 at offset 4: column \"b\" is \"0x10\"", "not a number"},
-        {"a,b\n1,1e999\n", "\"1e999\"", "not a number"},
+        {"a,b\n1,1e999\n", "\"1e999\"", "not finite"},
         {"a,b\n1,1,5\n", "line 2 at offset 4: 3 cells", "has 2"},
         {"a,b\n1,2\n\"3,4\n", "line 3 at offset 8: a quote is opened", "not closed"},
         {"a,b\n1,2\"3\n", "line 2 at offset 4: a quote stands inside", "not quoted"},

@@ -53,6 +53,18 @@ static void characters_are_numbered_in_order(void **state)
     td_data_release(data);
 }
 
+/* Windows writes one, which is no character of the text. */
+static void a_byte_order_mark_is_left_out(void **state)
+{
+    td_data *data = td_open(put(*state, "b.TXT",
+                                "\xef\xbb\xbf"
+                                "abab"),
+                            .window = 3);
+    static const float x[] = {0, 1, 0}, y[] = {1, 0, 1};
+    expect_numbers(data, 1, x, y, 3);
+    td_data_release(data);
+}
+
 static void what_is_no_text_is_refused(void **state)
 {
     static const char *const wrong[] = {"ab\xff", "a\x80", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80", "\xf4\x90\x80\x80"};
@@ -74,6 +86,7 @@ static void what_is_no_text_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(characters_are_numbered_in_order), TEST(what_is_no_text_is_refused)};
+    const struct CMUnitTest tests[] = {TEST(characters_are_numbered_in_order), TEST(a_byte_order_mark_is_left_out),
+                                       TEST(what_is_no_text_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,6 +179,135 @@ static void test_predictions_are_kerass(void **state)
     check_predictions("plain.keras", "plain");
     check_predictions("averages.keras", "averages");
     check_predictions("characters.keras", "characters");
+    check_predictions("relu.keras", "relu");
+}
+
+/* ---- files of Keras 2 ---- */
+
+static void test_keras_2(void **state)
+{
+    (void)state;
+    check_predictions("keras_2_15.keras", "keras_2_15");
+    check_predictions("keras_2_13.keras", "keras_2_13");
+    assert_int_equal(warnings, 0);
+    check_predictions("keras_2_12.h5", "keras_2_13"); /* the same model, in HDF5, whose optimizer's state is left out */
+    assert_int_equal(warnings, 1);
+}
+
+/* Its optimizer's state lacks the learning rate. */
+static void test_keras_2_goes_on(void **state)
+{
+    (void)state;
+    td_model *model = load(golden("keras_2_15.keras"));
+    assert_true(model->state->iteration > 0 && model->state->optimizer.learning_rate == 0.01f);
+    assert_int_equal(model->compiled.outputs[0].n_metrics, 1);
+    const tdi_variable *kernel = &model->architecture->weights.at[0]->variable;
+    assert_true(tdi_model_slot(model, kernel, 1)[0] > 0);
+}
+
+static void test_keras_2_in_hdf5_is_compiled(void **state)
+{
+    (void)state;
+    td_model *model = load(golden("keras_2_12.h5"));
+    assert_true(model->compiled.is_set);
+    assert_int_equal(model->state->optimizer.kind, TD_OPTIMIZER_ADAM);
+    assert_true(model->state->optimizer.learning_rate == 0.01f);
+    assert_int_equal(model->compiled.outputs[0].metrics[0].kind, TD_METRIC_SPARSE_CATEGORICAL_ACCURACY);
+    assert_string_equal(model->compiled.outputs[0].metrics[0].name, "accuracy");
+}
+
+static void test_legacy_weights(void **state)
+{
+    (void)state;
+    td_tensor *x = td_input(context, TD_SHAPE(5));
+    td_model *model = td_model_create(x, td_dense(td_dense(x, 8), 1));
+    if (td_load_weights(model, golden("keras_2_15.weights.h5")) != TD_OK)
+        fail_msg("%s", td_error(context));
+    const float *first = tdi_model_value(model, &model->architecture->weights.at[0]->variable);
+    const float *bias = tdi_model_value(model, &model->architecture->weights.at[3]->variable);
+    assert_true(first[0] == 0.3363329f && bias[0] == -0.042076323f);
+    td_tensor *other = td_input(context, TD_SHAPE(5));
+    td_model *smaller = td_model_create(other, td_dense(other, 8));
+    assert_int_equal(td_load_weights(smaller, golden("keras_2_15.weights.h5")), TD_BAD_FILE);
+    assert_non_null(strstr(td_error(context), "more layers"));
+}
+
+static const char *rename_activation(const char *metadata)
+{
+    edit_parts parts = edit_open("mlp_adam.keras");
+    json_t *layers = json_object_get(json_object_get(parts.config, "config"), "layers");
+    json_t *config = json_object_get(json_array_get(layers, 2), "config");
+    json_object_set_new(config, "activation", json_string("hard_sigmoid"));
+    char *text = json_dumps(parts.config, 0);
+    tdi_zip_entry entries[] = {{.name = "metadata.json", .bytes = metadata, .size = strlen(metadata)},
+                               {.name = "config.json", .bytes = text, .size = strlen(text)},
+                               {.name = "model.weights.h5", .bytes = parts.weights, .size = parts.weights_size}};
+    assert_int_equal(tdi_zip_write(scratch_path("activation.keras"), 3, entries, NULL), TD_OK);
+    free(text);
+    edit_release(&parts);
+    return scratch_path("activation.keras");
+}
+
+/* A function that is another one since Keras 3 is not taken for it. */
+static void test_hard_sigmoid_of_keras_2(void **state)
+{
+    (void)state;
+    load(rename_activation("{\"keras_version\": \"3.0.0\"}"));
+    assert_null(td_load(context, rename_activation("{\"keras_version\": \"2.15.0\"}")));
+    assert_non_null(strstr(td_error(context), "\"dense\": its activation is the hard_sigmoid of Keras 2.15.0"));
+    unlink(scratch_path("activation.keras"));
+}
+
+/* ---- parts of the compile configuration ---- */
+
+static void test_partly_known(void **state)
+{
+    (void)state;
+    td_model *model = load(golden("partly.keras"));
+    int64_t x_count;
+    float *x = read_array("partly", "x", &x_count), y[] = {0, 1, 0, 1, 0};
+    td_logs logs;
+    assert_int_equal(warnings, 2); /* the optimizer, and a metric */
+    assert_int_equal(td_test_on_batch(model, 5, x, y, &logs), TD_OK);
+    assert_true(fabs(logs.entry[0].value - 0.8439871668815613) < 1e-6);
+    assert_true(fabs(logs.entry[1].value - 0.8) < 1e-6);
+    assert_int_equal(td_train_on_batch(model, 5, x, y, NULL), TD_INVALID_ARGUMENT);
+    td_clear_error(context);
+    assert_int_equal(td_compile(model, .optimizer = td_adam()), TD_OK);
+    assert_int_equal(td_train_on_batch(model, 5, x, y, &logs), TD_OK);
+    assert_int_equal(logs.count, 2);
+    free(x);
+}
+
+/* What is not known is written back as it was. */
+static void test_unknown_parts_are_kept(void **state)
+{
+    (void)state;
+    td_model *model = load(golden("partly.keras"));
+    assert_int_equal(td_save(model, scratch_path("kept.keras")), TD_OK);
+    edit_parts parts = edit_open(scratch_path("kept.keras"));
+    json_t *compiled = json_object_get(parts.config, "compile_config");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(compiled, "optimizer"), "class_name")),
+                        "Adamax");
+    edit_release(&parts);
+    unlink(scratch_path("kept.keras"));
+}
+
+static void test_output_without_loss(void **state)
+{
+    (void)state;
+    td_model *model = load(golden("heads.keras"));
+    assert_int_equal(warnings, 0);
+    assert_int_equal(td_model_output_loss(model, 0), TD_SPARSE_CATEGORICAL_CROSSENTROPY);
+    assert_int_equal(td_model_output_loss(model, 1), TD_LOSS_NONE);
+    assert_int_equal(td_output_activation(model, 0), TD_SOFTMAX);
+    assert_int_equal(td_save(model, scratch_path("heads.keras")), TD_OK);
+    td_model *again = load(scratch_path("heads.keras"));
+    assert_int_equal(td_model_output_loss(again, 1), TD_LOSS_NONE);
+    assert_int_equal(again->compiled.outputs[1].n_metrics, 1);
+    assert_int_equal(td_compile(again, .losses = TD_LOSSES(TD_LOSS_NONE, TD_LOSS_NONE)), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(td_error(context), "at least one output"));
+    unlink(scratch_path("heads.keras"));
 }
 
 /* ---- written and read again ---- */
@@ -213,8 +342,8 @@ static void assert_same_model(const td_model *a, const td_model *b)
 static void test_resaved_files_are_the_same_model(void **state)
 {
     (void)state;
-    static const char *const names[] = {"mlp_adam.keras", "cnn_sgd.keras",  "cnn_older.keras",
-                                        "plain.keras",    "averages.keras", "characters.keras"};
+    static const char *const names[] = {"mlp_adam.keras", "cnn_sgd.keras",    "cnn_older.keras", "plain.keras",
+                                        "averages.keras", "characters.keras", "relu.keras",      "heads.keras"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         td_model *model = load(golden(names[i]));
         if (td_save(model, scratch_path("again.keras")) != TD_OK)
@@ -256,6 +385,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_uncompiled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_averages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_predictions_are_kerass, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_keras_2, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_keras_2_goes_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_keras_2_in_hdf5_is_compiled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_legacy_weights, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hard_sigmoid_of_keras_2, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_partly_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unknown_parts_are_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_output_without_loss, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_resaved_files_are_the_same_model, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_full_disk_keeps_the_old_file, set_up, tear_down),
     };

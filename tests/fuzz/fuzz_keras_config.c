@@ -14,12 +14,12 @@ static void write_and_read(td_context *context, const td_model *model)
     td_model *again;
     tdi_error error = {0};
     json_t *root = tdi_keras_write_model(model),
-           *compiled = model->compiled.is_set ? tdi_keras_write_compile(model) : NULL;
-    if (!root || (model->compiled.is_set && !compiled))
+           *compiled = tdi_keras_is_compiled(model) ? tdi_keras_write_compile(model) : NULL;
+    if (!root || (tdi_keras_is_compiled(model) && !compiled))
         abort();
     if (tdi_keras_read_model(context, root, ROOM, &again, &error) != TD_OK)
         abort();
-    if (compiled && tdi_keras_read_compile(again, compiled, &error) != TD_OK)
+    if (compiled && tdi_keras_read_compile(again, compiled, "again.keras", &error) != TD_OK)
         abort();
     json_decref(root);
     json_decref(compiled);
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (!context)
         abort();
     if (root && tdi_keras_read_model(context, root, ROOM, &model, &context->error) == TD_OK) {
-        tdi_keras_read_compile(model, json_object_get(root, "compile_config"), &error);
+        tdi_keras_read_compile(model, json_object_get(root, "compile_config"), "input.keras", &error);
         write_and_read(context, model);
     }
     json_decref(root);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "formats/keras_json.h"
+#include "formats/legacy_hdf5.h"
 #include "support/memory_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -13,6 +14,15 @@ static td_model *small_model(td_context *context)
     td_model *model = td_model_create(x, y, .seed = 1);
     td_compile(model, .optimizer = td_sgd(.momentum = 0.5f), .loss = TD_MEAN_SQUARED_ERROR);
     return model;
+}
+
+static void read_legacy_model(tdi_hdf5_file *file)
+{
+    td_model *model = NULL;
+    td_context *context = td_context_create(NULL);
+    if (context)
+        tdi_legacy_read_model(context, "input.h5", file, &model, &context->error);
+    td_context_free(context);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -28,10 +38,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     tdi_store *store = memory_store(bytes, size, "input.weights.h5");
     if (tdi_hdf5_file_in_store(store, "input.weights.h5", &file, &error) == TD_OK) {
-        if (tdi_keras_read_weights(model, file, &error) != TD_OK && !error.message[0])
+        tdi_hdf5_file *left = file;
+        bool legacy = tdi_legacy_is_weights(file);
+        td_status status = legacy ? tdi_legacy_read_weights(model, file, &error)
+                                  : tdi_keras_read_weights(model, &left, &store, &error);
+        if (status != TD_OK && !error.message[0])
             abort();
+        if (tdi_legacy_is_model(file))
+            read_legacy_model(file);
         tdi_keras_find_unused(model, file, layer, sizeof layer);
-        tdi_hdf5_file_close(file);
+        tdi_hdf5_file_close(left);
     }
     tdi_store_free(store);
     return 0;

@@ -80,6 +80,7 @@ static td_model *make(td_context *context, const net *net, const member *member,
     tdi_configuration configuration = {
         .division = {.replicas = 1, .shards = workers, .groups = 1, .workers = workers, .threads = threads}};
     assert_int_equal(tdi_configure(model, configuration, ROWS, NULL), TD_OK);
+    assert_int_equal(tdi_model_need_slots(model, NULL), TD_OK);
     return model;
 }
 

@@ -35,6 +35,13 @@ done
 tail -1 b.csv | grep -q ",0.0003999" || fail "not down to min_lr: $(tail -1 b.csv)"
 [ "$(epochs b.csv)" -eq 8 ] || fail "append: $(cat b.csv)"
 
+# What is appended to a file begins on a line of its own, also where the last one was cut short.
+printf 'epoch,loss\n0,1.5' >t.csv
+printf '{"epoch": 0, "loss": 1' >t.jsonl
+fit --epochs 3 --initial-epoch 1 --csv-log t.csv --csv-log-options append --log t.jsonl
+[ "$(cut -d, -f1 t.csv | tr '\n' ' ')" = "epoch 0 1 2 " ] || fail "behind a line that does not end: $(cat t.csv)"
+[ "$(cut -c1-11 t.jsonl | tr '\n' ' ')" = '{"epoch": 0 {"epoch": 1 {"epoch": 2 ' ] || fail "behind a line that was cut: $(cat t.jsonl)"
+
 # A file that is appended to keeps its columns.
 fit --epochs 1 --csv-log b.csv --csv-log-options append --metrics accuracy,sparse_top_k_categorical_accuracy
 grep -q "b.csv has no column for sparse_top_k_categorical_accuracy: left out" err || fail "not said: $(cat err)"
@@ -74,7 +81,7 @@ expect 0 predict mlp.keras --weights o.keras --data digits --quiet --output p.np
 says 1 "cannot load the weights in .p.npy. into the model .*: expected a name that ends in .weights.h5" \
     predict mlp.keras --weights p.npy --data digits --output q.npy
 expect 0 new lenet5 --output lenet5.keras
-says 1 "into the model \"lenet5\": layer \"conv2d\": there are 0 weights in \"layers/conv2d/vars\" where it has 2" \
+says 1 "into the model \"lenet5\": layer \"conv2d\": the file holds no weights for it: there is no \"layers/conv2d/vars\"" \
     fit lenet5.keras --weights w.weights.h5 --train digits
 fit --epochs 1 --tensorboard board --tensorboard-options write_graph=no,write_hparams=no,write_steps_per_second=yes
 fit --epochs 2 --backup-dir b --backup-options double_checkpoint=no,save_freq=1 --keep-backup

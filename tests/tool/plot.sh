@@ -44,13 +44,19 @@ fi
 says 1 "cannot read none.jsonl" plot none.jsonl
 : >empty
 says 1 "empty is empty" plot empty
+# Of a run that was killed; another went on below.
 head -c 120 a.jsonl >cut.jsonl
-expect 0 plot cut.jsonl # of a run that was killed
-grep -q "cut.jsonl, line 2, is cut short and left out" err && grep -q "^loss: cut.jsonl" out || fail "a torn line: $(cat out err)"
-echo >>cut.jsonl
-says 1 "cut.jsonl, line 2: expected a JSON object" plot cut.jsonl
+expect 0 plot cut.jsonl
+grep -q "^tandem plot: cut.jsonl: line 2 is cut short and left out$" err && grep -q "^loss: cut.jsonl" out || fail "a torn line: $(cat out err)"
+(echo; head -2 a.jsonl; head -c 130 a.jsonl | tail -c 20) >>cut.jsonl
+expect 0 plot cut.jsonl
+grep -q "cut.jsonl: 2 lines are cut short and left out; the first of them is line 2$" err || fail "two torn lines: $(cat out err)"
 head -c 50 a.jsonl >cut.jsonl
-says 1 "cut.jsonl, line 1: expected a JSON object" plot cut.jsonl
+says 1 "cut.jsonl: line 1 is cut short, and no other holds an epoch" plot cut.jsonl
+printf 'epoch,loss,val_loss\r\n0,2.0,2.5\r\n1,1.0\r\n2,1.0,1.5\r\nepoch,loss\r\n0,0.5\r\n1,0.0' >cut.csv
+expect 0 plot cut.csv --curves loss
+grep -q "cut.csv: 2 lines are cut short and left out; the first of them is line 3$" err || fail "torn lines of a CSV: $(cat out err)"
+grep -q "^ *0.4" out || fail "the curve does not reach the second header's 0.5, and no further: $(cat out)"
 printf 'a,b\n1,2\n' >other.csv
 says 1 "other.csv, line 1: expected a JSON object, or a CSV header" plot other.csv
 printf 'epoch,loss\nx,2\n' >words.csv

@@ -112,6 +112,88 @@ static void outputs_of_one_layer_share_a_name(void **state)
     td_context_free(context);
 }
 
+/* ---- outputs without a loss ---- */
+
+enum { SMALL = 8 };
+
+/* As keras.Model(x, [a, b]) with kernels of ones, and its numbers after two epochs of fit(batch_size=4, shuffle=False)
+ * by Keras 3.15.1. */
+static td_model *two_heads(td_context *context, td_regularizer of_b, td_compile_args compile)
+{
+    td_initializer ones = {.kind = TD_ONES};
+    td_tensor *x = td_input(context, TD_SHAPE(3));
+    td_tensor *h = td_dense(x, 4, .activation = TD_TANH, .kernel_initializer = ones, .name = "h");
+    td_tensor *a = td_dense(h, 2, .kernel_initializer = ones, .name = "a");
+    td_tensor *b = td_dense(h, 2, .kernel_initializer = ones, .kernel_regularizer = of_b, .name = "b");
+    compile.model = td_model_create(x, NULL, .outputs = TD_TENSORS(a, b), .seed = 1);
+    compile.optimizer = td_sgd(.learning_rate = 0.1f);
+    compile.strategy = td_mirrored(test_devices(0));
+    assert_int_equal(td_compile_(&compile), TD_OK);
+    return compile.model;
+}
+
+static td_data *heads_data(td_context *context, int targets)
+{
+    static float x[SMALL * 3], y[2][SMALL * 2];
+    for (int i = 0; i < SMALL * 3; i++)
+        x[i] = (float)(i % 5) / 4;
+    for (int i = 0; i < SMALL * 2; i++) {
+        y[0][i] = (float)(i % 3);
+        y[1][i] = (float)(i % 4);
+    }
+    td_named_array arrays[] = {
+        {"x", x, TD_SHAPE(SMALL, 3)}, {"y0", y[0], TD_SHAPE(SMALL, 2)}, {"y1", y[1], TD_SHAPE(SMALL, 2)}};
+    const char *path = scratch_path("heads.npz");
+    assert_int_equal(td_save_npz(context, path, 1 + targets, arrays), TD_OK);
+    return td_open(path, .role = TD_TRAIN);
+}
+
+/* Trains, and compares the last epoch's loss and the kernels' first elements. */
+static void check_heads(td_context *context, td_model *model, int targets, double loss, double of_a, double of_b)
+{
+    td_epoch last;
+    float a_kernel[8], b_kernel[8];
+    if (td_fit(model, heads_data(context, targets), .epochs = 2, .batch_size = 4, .shuffle = TD_NO, .last = &last) !=
+        TD_OK)
+        fail_msg("%s", td_error(context));
+    assert_int_equal(td_get_weight(model, 2, a_kernel, 8), TD_OK);
+    assert_int_equal(td_get_weight(model, 4, b_kernel, 8), TD_OK);
+    assert_string_equal(last.logs.entry[0].name, "loss");
+    assert_true(fabs(last.logs.entry[0].value - loss) < 1e-5);
+    assert_true(fabs((double)a_kernel[0] - of_a) < 1e-6);
+    assert_true(fabs((double)b_kernel[0] - of_b) < 1e-6);
+}
+
+static void an_output_without_a_loss_is_not_trained(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_regularizer none = {0};
+    td_compile_args first = {.losses = TD_LOSSES(TD_MEAN_SQUARED_ERROR, TD_LOSS_NONE)};
+    td_compile_args second = {.losses = TD_LOSSES(TD_LOSS_NONE, TD_MEAN_SQUARED_ERROR)}, weighted = first;
+    weighted.loss_weights = TD_LOSS_WEIGHTS(0.5f, 2);
+    check_heads(context, two_heads(context, none, first), 2, 1.276349, 0.6009931, 1);
+    check_heads(context, two_heads(context, none, second), 2, 1.584635, 1, 0.55090266);
+    check_heads(context, two_heads(context, none, weighted), 2, 1.334201, 0.7182205, 1);
+    check_heads(context, two_heads(context, none, first), 1, 1.276349, 0.6009931, 1); /* targets of the one alone */
+    check_heads(context, two_heads(context, (td_regularizer){.l2 = 0.1f}, first), 2, 1.999633, 0.6009931, 0.92236817);
+    td_context_free(context);
+}
+
+static void some_output_needs_a_loss(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = two_by_two(context, false);
+    assert_int_equal(td_compile(model, .optimizer = td_sgd(), .losses = TD_LOSSES(TD_LOSS_NONE, TD_LOSS_NONE)),
+                     TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(td_error(context), "at least one output"));
+    td_clear_error(context);
+    assert_int_equal(td_compile(model, .losses = TD_LOSSES(TD_MEAN_SQUARED_ERROR)), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(td_error(context), "each of the 2 outputs"));
+    td_context_free(context);
+}
+
 static void halves_train_as_well(void **state)
 {
     (void)state;
@@ -200,6 +282,8 @@ int main(void)
         cmocka_unit_test(lists_train),
         cmocka_unit_test(an_input_that_no_layer_reads),
         cmocka_unit_test(outputs_of_one_layer_share_a_name),
+        cmocka_unit_test(an_output_without_a_loss_is_not_trained),
+        cmocka_unit_test(some_output_needs_a_loss),
         cmocka_unit_test(halves_train_as_well),
         cmocka_unit_test(every_output_is_predicted),
         cmocka_unit_test(a_file_trains_them),

@@ -28,7 +28,9 @@ static const char *const missing_names[] = {"refuse", "mean", "zero", "previous"
 
 typedef struct csv_source {
     tdi_sample_reader reader;
+    tdi_csv_headers headers; /* one per file */
     tdi_csv_columns columns;
+    tdi_text note;
     td_missing missing;
     bool skip, targets;
     int64_t window, horizon;
@@ -42,7 +44,11 @@ typedef struct csv_source {
 
 static bool csv_claims(const char *path)
 {
-    return tdi_names_file(path, ".csv") || tdi_names_file(path, ".csv.gz");
+    static const char *const endings[] = {".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz", ".tab.gz"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (tdi_names_file(path, endings[i]))
+            return true;
+    return false;
 }
 
 /* ---- a file's rows ---- */
@@ -70,12 +76,23 @@ static td_status check_missing(const csv_source *source, const tdi_csv_column *c
     return TD_OK;
 }
 
-static td_status read_cells(csv_source *source, const tdi_csv *csv, const tdi_csv_record *record, float *row,
-                            tdi_error *error)
+/* A line may end in a separator. */
+static td_status check_count(const tdi_csv_header *header, const tdi_csv_record *record, tdi_error *error)
+{
+    bool trailing = record->count == header->count + 1 && !*record->cells[header->count];
+    if (record->count == header->count || trailing)
+        return TD_OK;
+    if (header->is_there)
+        return tdi_fail(error, TD_BAD_FILE, "%d cells, but the first line has %d", record->count, header->count);
+    return tdi_fail(error, TD_BAD_FILE, "%d cells, where %d were expected, as most lines have", record->count,
+                    header->count);
+}
+
+static td_status read_cells(csv_source *source, tdi_csv *csv, const tdi_csv_header *header,
+                            const tdi_csv_record *record, float *row, tdi_error *error)
 {
     tdi_csv_columns *columns = &source->columns;
-    if (record->count != columns->n_names)
-        return tdi_fail(error, TD_BAD_FILE, "%d cells, but the first line has %d", record->count, columns->n_names);
+    TDI_TRY(check_count(header, record, error));
     for (int i = 0; i < columns->list.count; i++) {
         tdi_csv_column *column = &columns->list.at[i];
         TDI_TRY(tdi_csv_cell(csv, column, record->cells[column->at], &row[i], error));
@@ -87,14 +104,14 @@ static td_status read_cells(csv_source *source, const tdi_csv *csv, const tdi_cs
 
 /* Parses a record into source->row, all zeros when it cannot be read. `record` is NULL when the file has no record
  * there that can be told from its neighbours. */
-static td_status read_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
+static td_status read_row(csv_source *source, tdi_csv *csv, const tdi_csv_header *header, const tdi_csv_record *record,
                           tdi_error *error)
 {
     tdi_error local = {0};
-    if (record && read_cells(source, csv, record, source->row, &local) == TD_OK)
+    if (record && read_cells(source, csv, header, record, source->row, &local) == TD_OK)
         return TD_OK;
     if (record)
-        tdi_error_prefix(&local, "%s: line %" PRId64 " at offset %" PRId64, path, record->line, record->offset);
+        tdi_error_prefix(&local, "%s: line %" PRId64 " at offset %" PRId64, header->path, record->line, record->offset);
     if (record && (local.status != TD_BAD_FILE || !source->skip))
         return tdi_fail(error, local.status, "%s", local.message);
     memset(source->row, 0, (size_t)source->columns.list.count * sizeof *source->row);
@@ -105,33 +122,49 @@ static td_status read_row(csv_source *source, const tdi_csv *csv, const char *pa
 }
 
 /* Appends a row. One that cannot be read is marked, so that no window spans it. */
-static td_status add_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
+static td_status add_row(csv_source *source, tdi_csv *csv, const tdi_csv_header *header, const tdi_csv_record *record,
                          tdi_error *error)
 {
     if (!tdi_push(&source->marks, 0))
         return tdi_no_memory(error);
-    TDI_TRY(read_row(source, csv, path, record, error));
+    TDI_TRY(read_row(source, csv, header, record, error));
     return tdi_store_put(source->cells, source->row, (size_t)source->columns.list.count * sizeof *source->row, error);
 }
 
-static td_status read_rows(csv_source *source, tdi_csv *csv, const char *path, tdi_error *error)
+/* Reads the rows behind the header, if there is one: the first line that can be parsed. */
+static td_status read_rows(csv_source *source, tdi_csv *csv, const tdi_csv_header *header, tdi_error *error)
 {
     tdi_csv_record record;
+    bool is_header = header->is_there;
     tdi_error local = {0};
     for (bool end = false;;) {
         td_status status = tdi_csv_next(csv, &record, &end, &local);
         if (status == TD_BAD_FILE && source->skip) {
             leave_out(source, local.message);
             local = (tdi_error){0};
-            TDI_TRY(add_row(source, csv, path, NULL, error));
+            TDI_TRY(add_row(source, csv, header, NULL, error));
             continue;
         }
         if (status != TD_OK)
             return tdi_fail(error, status, "%s", local.message);
         if (end)
             return TD_OK;
-        TDI_TRY(add_row(source, csv, path, &record, error));
+        if (!is_header)
+            TDI_TRY(add_row(source, csv, header, &record, error));
+        is_header = false;
     }
+}
+
+static td_status read_file(csv_source *source, const tdi_csv_header *header, tdi_error *error)
+{
+    tdi_csv *csv;
+    TDI_TRY(tdi_csv_place(&source->columns, header, error));
+    if (!tdi_push(&source->files, source->marks.count))
+        return tdi_no_memory(error);
+    TDI_TRY(tdi_csv_open(header->path, &csv, error));
+    td_status status = read_rows(source, csv, header, error);
+    tdi_csv_close(csv);
+    return status;
 }
 
 /* ---- headers ---- */
@@ -146,17 +179,15 @@ static td_status restore(csv_source *source, tdi_error *error)
     return TD_OK;
 }
 
-static td_status same_header(const csv_source *source, const tdi_csv_columns *other, tdi_error *error)
+static td_status same_header(const tdi_csv_header *first, const tdi_csv_header *other, tdi_error *error)
 {
-    const tdi_csv_columns *first = &source->columns;
-    for (int i = 0; i < first->n_names || i < other->n_names; i++) {
-        const char *a = i < first->n_names ? first->names[i] : "", *b = i < other->n_names ? other->names[i] : "";
+    for (int i = 0; i < first->count || i < other->count; i++) {
+        const char *a = i < first->count ? first->names[i] : "", *b = i < other->count ? other->names[i] : "";
         if (strcmp(a, b) != 0)
-            return tdi_fail(
-                error, TD_BAD_FILE,
-                "%s: column %d of its first line is \"%.64s\", but \"%.64s\" in %s: all files must have the "
-                "same columns",
-                other->path, i + 1, b, a, first->path);
+            return tdi_fail(error, TD_BAD_FILE,
+                            "%s: column %d is \"%.64s\", but \"%.64s\" in %s: all files must have the same columns, or "
+                            "features must name those of x and of y",
+                            other->path, i + 1, b, a, first->path);
     }
     return TD_OK;
 }
@@ -170,61 +201,68 @@ static td_status begin_cells(csv_source *source, tdi_error *error)
     return tdi_store_create(source->reader.source.name, 0, &source->cells, error);
 }
 
-/* Chooses the columns by the first file's names. The other files must have the same names. */
-static td_status take_header(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
-                             const char *features, bool *is_data, tdi_error *error)
+/* The number of columns that the model's input takes; 0: not known, or there are several inputs. */
+static int64_t wanted_columns(const csv_source *source, const td_open_args *args)
 {
-    if (!source->columns.n_names) {
-        TDI_TRY(tdi_csv_header(csv, record, path, &source->columns, is_data, error));
-        TDI_TRY(tdi_csv_choose(&source->columns, features, source->targets, error));
-        TDI_TRY(begin_cells(source, error));
-        return restore(source, error);
-    }
-    tdi_csv_columns other = {0};
-    td_status status = tdi_csv_header(csv, record, path, &other, is_data, error);
+    const td_shape *shape = args->input_shapes;
+    if (args->inputs != 1)
+        return 0;
+    return source->window ? shape->rank ? shape->dim[shape->rank - 1] : 0 : tdi_sample_elements(shape);
+}
+
+/* Chooses the columns by the first names that a file has. Without x among the features, all files must have these. */
+static td_status choose_columns(csv_source *source, const td_open_args *args, const char *features, tdi_error *error)
+{
+    const tdi_csv_headers *headers = &source->headers;
+    int first = 0;
+    while (first < headers->count - 1 && !headers->at[first].is_there)
+        first++;
+    source->columns.header = &headers->at[headers->at[first].is_there ? first : 0];
+    for (int i = 0; i < headers->count && !(features && *features == 'x'); i++)
+        TDI_TRY(same_header(source->columns.header, &headers->at[i], error));
+    tdi_csv_choice choice = {features, source->targets, wanted_columns(source, args)};
+    TDI_TRY(tdi_csv_choose(&source->columns, &choice, &source->note, error));
+    TDI_TRY(begin_cells(source, error));
+    return restore(source, error);
+}
+
+/* For a model that does not take what the columns make. */
+static void advise(csv_source *source)
+{
+    const tdi_csv_header *header = source->columns.header;
+    char *advice = source->reader.source.advice;
+    size_t size = sizeof source->reader.source.advice,
+           used = (size_t)snprintf(advice, size, "; choose from its columns, ");
+    for (int i = 0; i < header->count && used < size / 2; i++)
+        used += (size_t)snprintf(advice + used, size - used, "%.64s%s", header->names[i],
+                                 i + 1 < header->count ? ", " : "");
+    snprintf(advice + used, size - used, "%sby features (--features x=%.32s,...,y=%.32s)",
+             used >= size / 2 ? "..., " : ", ", header->names[0], header->names[header->count - 1]);
+}
+
+static td_status read_headers(csv_source *source, const td_open_args *args, const char *features, tdi_error *error)
+{
+    tdi_paths paths = {0};
+    td_status status = tdi_list_files(args->path, &paths, error);
+    tdi_csv_header_args header = {&paths, features, args->header, source->skip};
     if (status == TD_OK)
-        status = same_header(source, &other, error);
-    tdi_csv_columns_release(&other);
-    return status;
-}
-
-static td_status read_records(csv_source *source, tdi_csv *csv, const char *path, const char *features,
-                              tdi_error *error)
-{
-    tdi_csv_record first;
-    bool end, is_data = false;
-    TDI_TRY(tdi_csv_next(csv, &first, &end, error));
-    if (end)
-        return tdi_fail(error, TD_BAD_FILE, "%s is empty: it should begin with a line of column names", path);
-    TDI_TRY(take_header(source, csv, path, &first, features, &is_data, error));
-    if (!tdi_push(&source->files, source->marks.count))
-        return tdi_no_memory(error);
-    if (is_data)
-        TDI_TRY(add_row(source, csv, path, &first, error));
-    return read_rows(source, csv, path, error);
-}
-
-static td_status read_file(csv_source *source, const char *path, const char *features, tdi_error *error)
-{
-    tdi_csv *csv;
-    TDI_TRY(tdi_csv_open(path, &csv, error));
-    td_status status = read_records(source, csv, path, features, error);
-    tdi_csv_close(csv);
+        status = tdi_csv_headers_find(&header, &source->headers, &source->note, error);
+    for (int i = 0; i < paths.count; i++)
+        tdi_source_stamp(&source->reader.source, paths.at[i]);
+    tdi_paths_free(&paths);
     return status;
 }
 
 static td_status read_files(csv_source *source, const td_open_args *args, const char *features, tdi_error *error)
 {
-    tdi_paths paths = {0};
-    td_status status = tdi_list_files(args->path, &paths, error);
-    for (int i = 0; i < paths.count && status == TD_OK; i++)
-        status = read_file(source, paths.at[i], features, error);
-    for (int i = 0; i < paths.count; i++)
-        tdi_source_stamp(&source->reader.source, paths.at[i]);
-    tdi_paths_free(&paths);
-    if (status == TD_OK && !source->marks.count)
+    TDI_TRY(read_headers(source, args, features, error));
+    TDI_TRY(choose_columns(source, args, features, error));
+    advise(source);
+    for (int i = 0; i < source->headers.count; i++)
+        TDI_TRY(read_file(source, &source->headers.at[i], error));
+    if (!source->marks.count)
         return tdi_fail(error, TD_BAD_FILE, "%s holds no rows of data", args->path);
-    return status == TD_OK ? tdi_store_end(source->cells, error) : status;
+    return tdi_store_end(source->cells, error);
 }
 
 /* ---- missing values ---- */
@@ -556,6 +594,8 @@ static void csv_release(tdi_source *base)
     for (int g = 0; g < TDI_MAX_COLUMNS; g++)
         tdi_store_free(source->values[g]);
     tdi_csv_columns_release(&source->columns);
+    tdi_csv_headers_release(&source->headers);
+    tdi_text_free(&source->note);
     tdi_store_free(source->cells);
     free(source->row);
     tdi_vec_free(&source->marks);
@@ -576,6 +616,8 @@ static td_status fill(csv_source *source, const td_open_args *args, tdi_error *e
     TDI_TRY(read_files(source, args, features, error));
     TDI_TRY(make_groups(source, args->scale, error));
     TDI_TRY(make_samples(source, error));
+    if (source->note.chars)
+        snprintf(source->reader.source.note, sizeof source->reader.source.note, "%s", source->note.chars);
     return write_recipe(source, error);
 }
 
@@ -589,6 +631,7 @@ static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_err
     return tdi_source_finish(&source->reader.source, status, opened);
 }
 
-const tdi_source_format tdi_source_csv = {
-    "files.csv or .csv.gz", TDI_OPEN_SCALE | TDI_OPEN_FEATURES | TDI_OPEN_MISSING | TDI_OPEN_WINDOW | TDI_OPEN_HORIZON,
-    csv_claims, csv_open, ""};
+const tdi_source_format tdi_source_csv = {"files.csv, .tsv or .csv.gz",
+                                          TDI_OPEN_SCALE | TDI_OPEN_FEATURES | TDI_OPEN_MISSING | TDI_OPEN_WINDOW |
+                                              TDI_OPEN_HORIZON | TDI_OPEN_HEADER,
+                                          csv_claims, csv_open, ""};

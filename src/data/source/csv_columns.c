@@ -1,4 +1,4 @@
-/* csv_columns.c - parses `features` and a header into columns, and cells into numbers. */
+/* csv_columns.c - parses `features` into columns, and cells into numbers. */
 #include "data/source/csv_columns.h"
 
 #include <math.h>
@@ -7,57 +7,38 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
+#include "base/decimal.h"
 
 #define MOST_CATEGORIES 4096
 
 /* ---- names ---- */
 
-static bool all_numbers(const tdi_csv *csv, const tdi_csv_record *record)
+static int find_name(const tdi_csv_header *header, const char *name)
 {
-    double number;
-    for (int i = 0; i < record->count; i++)
-        if (!tdi_csv_number(csv, record->cells[i], &number))
-            return false;
-    return true;
-}
-
-td_status tdi_csv_header(const tdi_csv *csv, const tdi_csv_record *first, const char *path, tdi_csv_columns *columns,
-                         bool *is_data, tdi_error *error)
-{
-    char number[16];
-    *is_data = all_numbers(csv, first);
-    columns->path = strdup(path);
-    columns->names = calloc((size_t)first->count, sizeof *columns->names);
-    if (!columns->path || !columns->names)
-        return tdi_no_memory(error);
-    for (; columns->n_names < first->count; columns->n_names++) {
-        snprintf(number, sizeof number, "%d", columns->n_names);
-        char *name = columns->names[columns->n_names] = strdup(*is_data ? number : first->cells[columns->n_names]);
-        if (!name)
-            return tdi_no_memory(error);
-        while ((name = strchr(name, ',')))
-            *name = ' ';
-    }
-    return TD_OK;
-}
-
-static int find_name(const tdi_csv_columns *columns, const char *name)
-{
-    for (int i = 0; i < columns->n_names; i++)
-        if (strcmp(columns->names[i], name) == 0)
+    for (int i = 0; i < header->count; i++)
+        if (strcmp(header->names[i], name) == 0)
             return i;
     return -1;
 }
 
-static td_status no_such_column(const tdi_csv_columns *columns, const char *name, tdi_error *error)
+/* Lists the names for which `at` is set, or all when it is NULL. */
+static void list_names(const tdi_csv_header *header, const bool *at, char *list, size_t size)
 {
-    char list[400] = "";
     size_t used = 0;
-    for (int i = 0; i < columns->n_names && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", columns->names[i]);
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: has no column \"%.64s\"; it has %s%s", columns->path, name, list,
-                    used >= sizeof list ? "..." : "");
+    *list = '\0';
+    for (int i = 0; i < header->count && used < size; i++)
+        if (!at || at[i])
+            used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "", header->names[i]);
+    if (used >= size)
+        memcpy(list + size - 4, "...", 4);
+}
+
+static td_status no_such_column(const tdi_csv_header *header, const char *name, tdi_error *error)
+{
+    char list[400];
+    list_names(header, NULL, list, sizeof list);
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: has no column \"%.64s\"; it has %s%s", header->path, name, list,
+                    header->is_there ? "" : ", numbered as its first line is a sample");
 }
 
 /* ---- features ---- */
@@ -75,12 +56,12 @@ static tdi_cells cut_cells(char *word)
 static td_status add_column(tdi_csv_columns *columns, const char *name, tdi_cells cells, tdi_error *error)
 {
     tdi_csv_column column = {.name = strdup(name), .cells = cells, .group = columns->n_groups - 1};
-    column.at = find_name(columns, name);
+    column.at = find_name(columns->header, name);
     if (!column.name || !tdi_push(&columns->list, column)) {
         free(column.name);
         return tdi_no_memory(error);
     }
-    return column.at < 0 ? no_such_column(columns, name, error) : TD_OK;
+    return column.at < 0 ? no_such_column(columns->header, name, error) : TD_OK;
 }
 
 /* Checks the name "x", or "x0", "x1", ... in order, inputs before targets, and appends the group. */
@@ -105,7 +86,7 @@ static td_status read_words(tdi_csv_columns *columns, char *words, bool targets,
 {
     bool left_out = false;
     for (char *word; (word = strsep(&words, ","));) {
-        char *name = find_name(columns, word) < 0 ? strchr(word, '=') : NULL;
+        char *name = find_name(columns->header, word) < 0 ? strchr(word, '=') : NULL;
         if (name) {
             *name++ = '\0';
             left_out = *word == 'y' && !targets;
@@ -122,51 +103,110 @@ static td_status read_words(tdi_csv_columns *columns, char *words, bool targets,
     return TD_OK;
 }
 
+/* True when one of the words is the name, with "x=" before it or not, and with or without ":codes" behind it. */
 static bool is_named(const char *words, const char *name)
 {
     size_t length = strlen(name);
-    for (const char *word = strchr(words, '='); word; word = strchr(word + 1, ','))
-        if (strncmp(word + 1, name, length) == 0 && strchr(",:", word[1 + length]))
+    for (const char *word = words; word; word = strchr(word, ',') ? strchr(word, ',') + 1 : NULL) {
+        size_t size = strcspn(word, ","), head = strcspn(word, "=") + 1;
+        const char *bare = head <= size ? word + head : word;
+        bool plain = strncmp(word, name, length) == 0 && strchr(",:", word[length]);
+        if ((word != words && plain) || (strncmp(bare, name, length) == 0 && strchr(",:", bare[length])))
             return true;
+    }
     return false;
 }
 
-static td_status add_the_others(tdi_csv_columns *columns, const char *words, tdi_error *error)
+static bool is_unnamed(const tdi_csv_header *header)
 {
+    return header->is_there && strcmp(header->names[0], "Unnamed: 0") == 0;
+}
+
+/* Adds the columns that the words do not name. */
+static td_status add_the_others(tdi_csv_columns *columns, const char *words, int64_t wanted, tdi_error *error)
+{
+    const tdi_csv_header *header = columns->header;
+    int64_t others = 0;
+    for (int i = 0; i < header->count; i++)
+        others += !is_named(words, header->names[i]);
+    bool one_more = wanted && is_unnamed(header) && others == wanted + 1 && !is_named(words, header->names[0]);
     TDI_TRY(add_group(columns, "x", error));
-    for (int i = 0; i < columns->n_names; i++)
-        if (!is_named(words, columns->names[i]))
-            TDI_TRY(add_column(columns, columns->names[i], TDI_CELLS_NUMBERS, error));
+    for (int i = one_more; i < header->count; i++)
+        if (!is_named(words, header->names[i]))
+            TDI_TRY(add_column(columns, header->names[i], TDI_CELLS_NUMBERS, error));
     return TD_OK;
 }
 
-td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, bool targets, tdi_error *error)
+/* Names the columns that no feature is made of. */
+static td_status say_unused(const tdi_csv_columns *columns, const char *words, tdi_text *note, tdi_error *error)
 {
-    tdi_text last = {0};
-    if (!features)
-        tdi_text_format(&last, "y=%s", columns->names[columns->n_names - 1]);
-    char *words = features ? strdup(features) : last.chars;
-    if (!words)
+    const tdi_csv_header *header = columns->header;
+    char list[300];
+    int count = header->count;
+    bool *unused = malloc((size_t)header->count * sizeof *unused);
+    if (!unused)
         return tdi_no_memory(error);
-    td_status status = *words == 'y' ? add_the_others(columns, words, error) : TD_OK;
-    if (status == TD_OK)
-        status = read_words(columns, words, targets, error);
-    free(words);
-    if (status == TD_OK && (!columns->n_x || !columns->list.count || columns->list.at[0].group))
+    for (int i = 0; i < header->count; i++)
+        unused[i] = !is_named(words, header->names[i]);
+    for (int i = 0; i < columns->list.count; i++)
+        unused[columns->list.at[i].at] = false;
+    for (int i = 0; i < header->count; i++)
+        count -= !unused[i];
+    list_names(header, unused, list, sizeof list);
+    free(unused);
+    if (count)
+        tdi_text_format(note, "%s%s: %d of its %d columns %s not used: %s", note->length ? "; " : "", header->path,
+                        count, header->count, count > 1 ? "are" : "is", list);
+    return TD_OK;
+}
+
+/* What stands for features that are not given. To predict, a file with as many columns as the model takes, beside an
+ * index, has no y. */
+static char *default_words(const tdi_csv_columns *columns, const tdi_csv_choice *choice)
+{
+    tdi_text words = {0};
+    int count = columns->header->count;
+    bool all =
+        !choice->targets && (choice->wanted == count || (choice->wanted == count - 1 && is_unnamed(columns->header)));
+    tdi_text_format(&words, all ? "y" : "y=%s", columns->header->names[count - 1]);
+    return words.chars;
+}
+
+static td_status choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, char *words, tdi_error *error)
+{
+    if (*words == 'y')
+        TDI_TRY(add_the_others(columns, words, choice->wanted, error));
+    if (strcmp(words, "y") != 0)
+        TDI_TRY(read_words(columns, words, choice->targets, error));
+    if (!columns->n_x || !columns->list.count || columns->list.at[0].group)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "features: none is x; as in x=TEMP,PRES,y=pm2.5");
+    return TD_OK;
+}
+
+td_status tdi_csv_choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, tdi_text *note, tdi_error *error)
+{
+    char *words = choice->features ? strdup(choice->features) : default_words(columns, choice);
+    char *named = words ? strdup(words) : NULL;
+    td_status status = named ? choose(columns, choice, words, error) : tdi_no_memory(error);
+    if (status == TD_OK)
+        status = say_unused(columns, named, note, error);
+    free(words);
+    free(named);
     return status;
 }
 
-/* ---- cells ---- */
-
-static bool is_missing(const char *cell)
+td_status tdi_csv_place(tdi_csv_columns *columns, const tdi_csv_header *header, tdi_error *error)
 {
-    static const char *const words[] = {"", "NA", "N/A", "NaN", "null"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcasecmp(cell, words[i]) == 0)
-            return true;
-    return false;
+    for (int i = 0; i < columns->list.count; i++) {
+        tdi_csv_column *column = &columns->list.at[i];
+        column->at = find_name(header, column->name);
+        if (column->at < 0)
+            return no_such_column(header, column->name, error);
+    }
+    return TD_OK;
 }
+
+/* ---- cells ---- */
 
 static td_status unknown_category(const tdi_csv_column *column, const char *cell, tdi_error *error)
 {
@@ -198,19 +238,47 @@ static td_status code_of(tdi_csv_column *column, const char *cell, float *value,
     return tdi_no_memory(error);
 }
 
-td_status tdi_csv_cell(const tdi_csv *csv, tdi_csv_column *column, const char *cell, float *value, tdi_error *error)
+/* As words for what a cell is, and what to do. */
+static td_status not_a_number(const tdi_csv_column *column, const char *cell, tdi_error *error)
+{
+    const char *word = cell + strspn(cell, "+-");
+    bool words = strcasecmp(word, "inf") == 0 || strcasecmp(word, "infinity") == 0;
+    if (words || tdi_csv_is_too_large(cell))
+        return tdi_fail(error, TD_BAD_FILE, "column \"%s\" is \"%.64s\", which is not finite: no float holds it",
+                        column->name, cell);
+    if (tdi_csv_has_decimal_comma(cell))
+        return tdi_fail(error, TD_BAD_FILE,
+                        "column \"%s\" is \"%.64s\", with a comma: write 1.5 for 1,5; a comma is read as the decimal "
+                        "mark only where semicolons stand between the cells",
+                        column->name, cell);
+    return tdi_fail(error, TD_BAD_FILE,
+                    "column \"%s\" is \"%.64s\", which is not a number; for categories name it %.64s:one-hot or "
+                    "%.64s:codes in features",
+                    column->name, cell, column->name, column->name);
+}
+
+/* pandas writes booleans as words. */
+static bool is_boolean(const char *cell, double *number)
+{
+    *number = strcasecmp(cell, "true") == 0;
+    return *number == 1 || strcasecmp(cell, "false") == 0;
+}
+
+td_status tdi_csv_cell(tdi_csv *csv, tdi_csv_column *column, const char *cell, float *value, tdi_error *error)
 {
     double number;
     *value = NAN;
-    if (is_missing(cell))
+    if (tdi_csv_is_missing(cell))
         return TD_OK;
     if (column->cells != TDI_CELLS_NUMBERS)
         return code_of(column, cell, value, error);
-    if (!tdi_csv_number(csv, cell, &number) || !isfinite((float)number))
-        return tdi_fail(error, TD_BAD_FILE,
-                        "column \"%s\" is \"%.64s\", which is not a number; for categories name it %.64s:one-hot or "
-                        "%.64s:codes in features",
-                        column->name, cell, column->name, column->name);
+    if (!is_boolean(cell, &number) && (!tdi_csv_number(csv, cell, &number) || !isfinite((float)number)))
+        return not_a_number(column, cell, error);
+    if (tdi_csv_mixes_marks(csv))
+        return tdi_fail(error, TD_UNSUPPORTED,
+                        "column \"%s\" is \"%.64s\": the file has numbers with a decimal point and with a decimal "
+                        "comma; write all with a point",
+                        column->name, cell);
     *value = (float)number;
     if (!column->known)
         column->mean += (number - column->mean) / (double)++column->count;
@@ -222,6 +290,23 @@ td_status tdi_csv_cell(const tdi_csv *csv, tdi_csv_column *column, const char *c
 static int by_name(const void *a, const void *b)
 {
     return strcmp(**(char **const *)a, **(char **const *)b);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    double first = 0, second = 0;
+    tdi_parse_decimal(**(char **const *)a, &first);
+    tdi_parse_decimal(**(char **const *)b, &second);
+    return first < second ? -1 : first > second ? 1 : by_name(a, b);
+}
+
+static bool are_numbers(const tdi_csv_column *column)
+{
+    double number;
+    for (int i = 0; i < column->categories.count; i++)
+        if (!tdi_parse_decimal(column->categories.at[i], &number))
+            return false;
+    return true;
 }
 
 td_status tdi_csv_sort(tdi_csv_column *column, float **codes, tdi_error *error)
@@ -236,7 +321,7 @@ td_status tdi_csv_sort(tdi_csv_column *column, float **codes, tdi_error *error)
     for (size_t i = 0; room && i < n; i++)
         order[i] = &column->categories.at[i];
     if (room)
-        qsort(order, n, sizeof *order, by_name);
+        qsort(order, n, sizeof *order, are_numbers(column) ? by_number : by_name);
     for (size_t i = 0; room && i < n; i++) {
         sorted[i] = *order[i];
         (*codes)[order[i] - column->categories.at] = (float)i;
@@ -284,8 +369,6 @@ td_status tdi_csv_column_restore(tdi_csv_column *column, const json_t *json, tdi
 
 void tdi_csv_columns_release(tdi_csv_columns *columns)
 {
-    for (int i = 0; i < columns->n_names; i++)
-        free(columns->names[i]);
     for (int i = 0; i < columns->list.count; i++) {
         tdi_csv_column *column = &columns->list.at[i];
         for (int j = 0; j < column->categories.count; j++)
@@ -294,6 +377,4 @@ void tdi_csv_columns_release(tdi_csv_columns *columns)
         free(column->name);
     }
     tdi_vec_free(&columns->list);
-    free(columns->names);
-    free(columns->path);
 }

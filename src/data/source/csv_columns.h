@@ -4,8 +4,10 @@
 
 #include <jansson.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 #include "data/source.h"
+#include "data/source/csv_header.h"
 #include "files/csv_file.h"
 
 typedef enum tdi_cells { TDI_CELLS_NUMBERS = 0, TDI_CELLS_CODES, TDI_CELLS_ONE_HOT } tdi_cells;
@@ -14,7 +16,7 @@ typedef struct tdi_csv_column {
     char *name;
     tdi_cells cells;
     int group;                  /* number of the input or target that it belongs to, in tdi_csv_columns.groups */
-    int at;                     /* number of its cell in a record */
+    int at;                     /* number of its cell in a record of the file that is read */
     tdi_vec(char *) categories; /* in the order of their codes */
     bool known;                 /* a recipe gives categories and mean, which then do not change */
     double mean;                /* of the cells that are not missing */
@@ -28,29 +30,31 @@ typedef struct tdi_csv_group {
 } tdi_csv_group;
 
 typedef struct tdi_csv_columns {
-    char *path;   /* the file whose header was read, for messages */
-    char **names; /* [n_names] the file's columns */
-    int n_names;
-    int n_x, n_groups; /* inputs come before targets */
+    const tdi_csv_header *header; /* the names that are chosen from; borrowed */
+    int n_x, n_groups;            /* inputs come before targets */
     tdi_csv_group groups[TDI_MAX_COLUMNS];
     tdi_vec(tdi_csv_column) list;
 } tdi_csv_columns;
 
-/* Sets the names from the first record: its cells, with blanks for commas. When all cells are numbers the record is
- * data and the names are "0", "1", ... */
-td_status tdi_csv_header(const tdi_csv *csv, const tdi_csv_record *first, const char *path, tdi_csv_columns *columns,
-                         bool *is_data, tdi_error *error);
+typedef struct tdi_csv_choice {
+    const char *features; /* "x=TEMP,PRES,wind:one-hot,y=pm2.5"; NULL: y is the last column, x all others */
+    bool targets;         /* false: there is no y */
+    int64_t wanted;       /* number of columns that the model's only input takes; 0: not known */
+} tdi_csv_choice;
 
-/* Chooses columns by `features`: "x=TEMP,PRES,wind:one-hot,y=pm2.5". A word without "=" belongs to the name before it.
- * Without x the inputs are all columns that are not in y; without features y is the last column. With `targets` false
- * there is no y. */
-td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, bool targets, tdi_error *error);
+/* Chooses columns from columns->header. A word without "=" belongs to the name before it. Without x the inputs are all
+ * columns that are not in y, except for an unnamed first column, as of pandas's index, where it is one more than the
+ * model takes. `note` receives a sentence that names the columns which are not used. */
+td_status tdi_csv_choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, tdi_text *note, tdi_error *error);
 
-/* Sets *value to a cell's number or its category's code; NaN when it is missing (empty, NA, N/A, NaN or null). */
-td_status tdi_csv_cell(const tdi_csv *csv, tdi_csv_column *column, const char *cell, float *value, tdi_error *error);
+/* Finds the columns in a file. TD_BAD_FILE when it has others. */
+td_status tdi_csv_place(tdi_csv_columns *columns, const tdi_csv_header *header, tdi_error *error);
 
-/* Sorts the categories that were found. (*codes)[old] is the new code of each; the caller frees it. *codes is NULL when
- * nothing changes. */
+/* Sets *value to a cell's number (of True and False 1 and 0) or its category's code; NaN when it is missing. */
+td_status tdi_csv_cell(tdi_csv *csv, tdi_csv_column *column, const char *cell, float *value, tdi_error *error);
+
+/* Sorts the categories that were found, as numbers if all of them are. (*codes)[old] is the new code of each; the
+ * caller frees it. *codes is NULL when nothing changes. */
 td_status tdi_csv_sort(tdi_csv_column *column, float **codes, tdi_error *error);
 
 /* The column's entry of the recipe: {"categories": [...]} or {"mean": 98.6}; and the way back. */

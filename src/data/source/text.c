@@ -31,7 +31,8 @@ static td_status add_characters(text_source *source, const char *path, const uns
                                 tdi_error *error)
 {
     uint32_t character;
-    for (size_t at = 0, taken; at < size; at += taken) {
+    size_t mark = size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* spreadsheets and editors write it */
+    for (size_t at = mark, taken; at < size; at += taken) {
         taken = (size_t)tdi_utf8_decode((const char *)bytes + at, size - at, &character);
         if (!taken)
             return tdi_fail(error, TD_BAD_FILE, "%s: no UTF-8 text: byte 0x%02x at offset %zu; convert it, as by iconv",

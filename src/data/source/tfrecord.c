@@ -1,15 +1,20 @@
-/* tfrecord.c - TFRecord files of tf.train.Examples, gzipped or not, one or several.
+/* tfrecord.c - TFRecord files of tf.train.Examples or SequenceExamples, gzipped or not, one or several.
  *
- * `features` says which feature is an input or a target: "x=image/encoded,y=image/class/label", or
- * x0=...,x1=...,y0=.... The first record shows the type of a feature: an image (JPEG or PNG, decoded to bytes [height,
- * width, channels]), integers, floats, or bytes. Every other record must have the same type. Beside a class number
- * "image/class/label" a record may have the class's name, "image/class/text"; the names are the recipe. */
-#include <files/example.pb-c.h>
+ * `features` says which feature is an input or a target: "x=image/encoded,y=image/class/label", or x0=...,x1=...,
+ * y0=.... A feature holds an image (JPEG or PNG, decoded to bytes [height, width, channels]), integers, floats, or
+ * bytes; a feature list of a SequenceExample holds numbers, [steps, count]. All records must hold the same. What that
+ * is, no single record decides: a survey of records spread over the files finds what fits the model's input, or else
+ * what most of them hold.
+ *
+ * Targets that are texts are classes (text_labels.h). Beside a class number "image/class/label" a record may have the
+ * class's name, "image/class/text". The recipe has the features, the labels, and the names. */
+#define _GNU_SOURCE
 #include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/vec.h"
 #include "data/file_list.h"
@@ -17,21 +22,19 @@
 #include "data/sample_reader.h"
 #include "data/source.h"
 #include "data/source/image_files.h"
-
+#include "data/source/text_labels.h"
+#include "data/source/tfrecord_feature.h"
 #include "files/tfrecord_file.h"
 
 #define DEFAULT_FEATURES "x=image/encoded,y=image/class/label"
 #define MAX_KEY          128
 
-typedef enum feature_kind { FEATURE_IMAGE, FEATURE_BYTES, FEATURE_FLOATS, FEATURE_INTEGERS } feature_kind;
-
-static const char *const kind_names[] = {"an image", "bytes", "floats", "integers"};
-
 typedef struct feature {
     char key[MAX_KEY];
-    feature_kind kind;
-    int64_t count;       /* numbers or bytes per record; an image has `form` instead */
-    tdi_image_form form; /* of decoded images */
+    tdi_feature_form form;
+    tdi_image_form image; /* of decoded images */
+    bool is_text;         /* a target of texts, which `labels` number */
+    tdi_text_labels labels;
 } feature;
 
 typedef struct tfrecord_file {
@@ -44,20 +47,23 @@ typedef struct tfrecord_source {
     tdi_sample_reader reader;
     tdi_vec(tfrecord_file) files;
     feature features[TDI_MAX_COLUMNS]; /* one per column */
+    bool skip;
+    json_t *recipe; /* by which the data is read; NULL: none was given */
 } tfrecord_source;
 
 /* ---- which files ---- */
 
-/* True by the first file's name: "a.tfrecord", "a.tfrecord-00000-of-00005", with or without ".gz". */
+/* True by the first file's name: "a.tfrecord", "a.tfrecord-00000-of-00005", with or without ".gz", "a.tfrec"; or by its
+ * first bytes. */
 static bool tfrecord_claims(const char *path)
 {
     glob_t found;
     char *first = strndup(path, strcspn(path, ","));
     if (!first)
         return false;
-    bool claimed = strstr(first, ".tfrecord") != NULL;
+    bool claimed = strcasestr(first, ".tfrec") != NULL || tdi_records_begin(first);
     if (!claimed && glob(first, 0, NULL, &found) == 0) {
-        claimed = strstr(found.gl_pathv[0], ".tfrecord") != NULL;
+        claimed = strcasestr(found.gl_pathv[0], ".tfrec") != NULL || tdi_records_begin(found.gl_pathv[0]);
         globfree(&found);
     }
     free(first);
@@ -96,13 +102,6 @@ static td_status add_files(tfrecord_source *source, const char *path, bool skip,
 
 /* ---- records ---- */
 
-/* A parsed record; `example` was unpacked from `bytes`. */
-typedef struct parsed {
-    void *bytes;
-    Tandem__Example *example;
-    char where[512]; /* "file: record 17 at offset 4711", for messages */
-} parsed;
-
 static const tfrecord_file *file_of(const tfrecord_source *source, int64_t row)
 {
     int low = 0, high = source->files.count - 1;
@@ -116,185 +115,89 @@ static const tfrecord_file *file_of(const tfrecord_source *source, int64_t row)
     return &source->files.at[low];
 }
 
-static void let_go(parsed *record)
-{
-    if (record->example)
-        tandem__example__free_unpacked(record->example, NULL);
-    free(record->bytes);
-}
-
-static td_status take(const tfrecord_source *source, int64_t row, parsed *record, tdi_error *error)
+static td_status take(const tfrecord_source *source, int64_t row, tdi_example *record, tdi_error *error)
 {
     const tfrecord_file *file = file_of(source, row);
     int64_t index = row - file->first, size = tdi_records_size(file->records, index);
+    *record = (tdi_example){.bytes = malloc((size_t)size + 1)};
     snprintf(record->where, sizeof record->where, "%s: record %" PRId64 " at offset %" PRId64, file->path, index,
              tdi_records_offset(file->records, index));
-    record->example = NULL;
-    record->bytes = malloc((size_t)size + 1);
     if (!record->bytes)
         return tdi_no_memory(error);
     td_status status = tdi_records_read(file->records, index, record->bytes, error);
-    if (status == TD_OK) {
-        record->example = tandem__example__unpack(NULL, (size_t)size, record->bytes);
-        if (!record->example)
-            status = tdi_fail(error, TD_BAD_FILE, "%s: it is no tf.train.Example", record->where);
-    }
+    if (status == TD_OK)
+        record->message = tandem__example__unpack(NULL, (size_t)size, record->bytes);
+    if (status == TD_OK && !record->message)
+        status = tdi_fail(error, TD_BAD_FILE, "%s: it is no tf.train.Example or SequenceExample", record->where);
     if (status != TD_OK)
-        let_go(record);
+        tdi_example_release(record);
     return status;
 }
 
-static const Tandem__Feature *find_feature(const parsed *record, const char *key)
-{
-    const Tandem__Features *features = record->example->features;
-    for (size_t i = 0; features && i < features->n_feature; i++)
-        if (strcmp(features->feature[i]->key, key) == 0)
-            return features->feature[i]->value;
-    return NULL;
-}
+/* ---- samples ---- */
 
-static td_status no_feature(const parsed *record, const char *key, tdi_error *error)
+static td_status decode_image(const tdi_example *record, const feature *facts, void *to, tdi_error *error)
 {
-    char names[512] = "";
-    size_t used = 0;
-    const Tandem__Features *features = record->example->features;
-    for (size_t i = 0; features && i < features->n_feature && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", features->feature[i]->key);
-    return tdi_fail(error, TD_BAD_FILE,
-                    "%s: there is no feature \"%s\" but: %s; say which is what by features (--features)", record->where,
-                    key, used ? names : "nothing");
-}
-
-/* ---- what a feature holds ---- */
-
-static td_status look_at_image(const parsed *record, const ProtobufCBinaryData *bytes, feature *facts, tdi_error *error)
-{
-    if (tdi_image_look(bytes->data, bytes->len, TDI_IMAGE_COLOURS, &facts->form.image, error) == TD_OK)
+    const ProtobufCBinaryData *bytes = tdi_feature_bytes(record, facts->key);
+    if (tdi_image_form_decode(bytes->data, bytes->len, &facts->image, to, error) == TD_OK)
         return TD_OK;
     tdi_error_prefix(error, "%s: \"%s\"", record->where, facts->key);
     return error->status;
 }
 
-static bool looks_like_image(const ProtobufCBinaryData *bytes)
+static td_status find_label(const tdi_example *record, const feature *facts, double *value, tdi_error *error)
 {
-    return tdi_image_format_name(bytes->data, bytes->len) != NULL;
+    const ProtobufCBinaryData *bytes = tdi_feature_bytes(record, facts->key);
+    if (tdi_text_labels_find(&facts->labels, bytes->data, bytes->len, value, error) == TD_OK)
+        return TD_OK;
+    tdi_error_prefix(error, "%s: \"%s\"", record->where, facts->key);
+    return error->status;
 }
 
-/* Sets the feature's kind, and its count or form. With `plain` bytes are never taken for an image. */
-static td_status look(const parsed *record, feature *facts, bool plain, tdi_error *error)
+/* Texts may be of any length. */
+static td_status check(const tdi_example *record, const feature *facts, tdi_error *error)
 {
-    const Tandem__Feature *found = find_feature(record, facts->key);
-    if (!found)
-        return no_feature(record, facts->key, error);
-    switch (found->kind_case) {
-    case TANDEM__FEATURE__KIND_INT64_LIST:
-        facts->kind = FEATURE_INTEGERS;
-        facts->count = (int64_t)found->int64_list->n_value;
-        return TD_OK;
-    case TANDEM__FEATURE__KIND_FLOAT_LIST:
-        facts->kind = FEATURE_FLOATS;
-        facts->count = (int64_t)found->float_list->n_value;
-        return TD_OK;
-    case TANDEM__FEATURE__KIND_BYTES_LIST:
-        if (found->bytes_list->n_value != 1)
-            return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %zu texts where one was expected", record->where,
-                            facts->key, found->bytes_list->n_value);
-        facts->kind = !plain && looks_like_image(found->bytes_list->value) ? FEATURE_IMAGE : FEATURE_BYTES;
-        facts->count = (int64_t)found->bytes_list->value->len;
-        return facts->kind == FEATURE_IMAGE ? look_at_image(record, found->bytes_list->value, facts, error) : TD_OK;
-    default:
-        return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" is empty", record->where, facts->key);
-    }
+    double label;
+    tdi_feature_form seen, expected = facts->form;
+    TDI_TRY(tdi_feature_look(record, facts->key, expected.kind == TDI_FEATURE_BYTES, &seen, error));
+    if (facts->is_text)
+        expected.count = seen.count;
+    TDI_TRY(tdi_feature_check(record, facts->key, &expected, &seen, facts->image.resize, error));
+    return facts->is_text ? find_label(record, facts, &label, error) : TD_OK;
 }
 
-static td_status check_same(const parsed *record, const feature *first, const feature *seen, tdi_error *error)
+/* A class number, int64, or a number, float64. */
+static td_status decode_text(const tdi_example *record, const feature *facts, void *to, tdi_error *error)
 {
-    if (seen->kind != first->kind)
-        return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %s, but %s in the first record", record->where,
-                        first->key, kind_names[seen->kind], kind_names[first->kind]);
-    if (first->kind != FEATURE_IMAGE && seen->count != first->count)
-        return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %" PRId64 " numbers, but %" PRId64 " in the first record",
-                        record->where, first->key, seen->count, first->count);
+    double value;
+    TDI_TRY(find_label(record, facts, &value, error));
+    int64_t number = (int64_t)value;
+    memcpy(to, facts->labels.numbers ? (void *)&value : (void *)&number, sizeof value);
     return TD_OK;
 }
 
-static void copy_numbers(const Tandem__Feature *found, const feature *facts, void *to)
+static td_status decode(const tdi_example *record, const feature *facts, void *to, tdi_error *error)
 {
-    if (facts->kind == FEATURE_INTEGERS)
-        memcpy(to, found->int64_list->value, (size_t)facts->count * sizeof(int64_t));
-    else if (facts->kind == FEATURE_FLOATS)
-        memcpy(to, found->float_list->value, (size_t)facts->count * sizeof(float));
-    else
-        memcpy(to, found->bytes_list->value->data, (size_t)facts->count);
-}
-
-static td_status decode(const parsed *record, const feature *facts, void *to, tdi_error *error)
-{
-    feature seen = *facts;
-    TDI_TRY(look(record, &seen, facts->kind == FEATURE_BYTES, error));
-    TDI_TRY(check_same(record, facts, &seen, error));
-    const Tandem__Feature *found = find_feature(record, facts->key);
-    if (facts->kind != FEATURE_IMAGE) {
-        copy_numbers(found, facts, to);
-        return TD_OK;
-    }
-    const ProtobufCBinaryData *bytes = found->bytes_list->value;
-    if (tdi_image_form_decode(bytes->data, bytes->len, &facts->form, to, error) == TD_OK)
-        return TD_OK;
-    tdi_error_prefix(error, "%s: \"%s\"", record->where, facts->key);
-    return error->status;
+    TDI_TRY(check(record, facts, error));
+    if (facts->form.kind == TDI_FEATURE_IMAGE)
+        return decode_image(record, facts, to, error);
+    if (facts->is_text)
+        return decode_text(record, facts, to, error);
+    tdi_feature_copy(record, facts->key, &facts->form, to);
+    return TD_OK;
 }
 
 static td_status tfrecord_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
     const tfrecord_source *source = (const tfrecord_source *)reader;
-    parsed record;
+    tdi_example record;
     TDI_TRY(take(source, row, &record, error));
     td_status status = decode(&record, &source->features[column], to, error);
-    let_go(&record);
+    tdi_example_release(&record);
     return status;
 }
 
-/* ---- columns ---- */
-
-static const td_dtype kind_dtypes[] = {TD_UINT8, TD_UINT8, TD_FLOAT32, TD_INT64};
-
-/* The shape of decoded images; resolves `form`. A target's images hold class numbers. */
-static td_shape resolve_form(tdi_image_form *form, const td_open_args *args, bool target)
-{
-    form->kind = TDI_IMAGE_COLOURS;
-    form->resize = args->image_size.height > 0 && args->image_size.width > 0;
-    form->nearest = target;
-    if (form->resize) {
-        form->image.height = args->image_size.height;
-        form->image.width = args->image_size.width;
-    }
-    return TD_SHAPE(form->image.height, form->image.width, form->image.channels);
-}
-
-static td_status add_column(tfrecord_source *source, const parsed *first, const char *name, const char *key,
-                            const td_open_args *args, tdi_error *error)
-{
-    tdi_source *base = &source->reader.source;
-    int at = base->n_x + base->n_y;
-    if (at == TDI_MAX_COLUMNS)
-        return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d", TDI_MAX_COLUMNS);
-    feature *facts = &source->features[at];
-    tdi_column *column = &base->columns[at];
-    snprintf(facts->key, sizeof facts->key, "%s", key);
-    TDI_TRY(look(first, facts, false, error));
-    snprintf(column->name, sizeof column->name, "%s", name);
-    column->dtype = kind_dtypes[facts->kind];
-    column->scale = *name == 'y' ? 1 : args->scale != 0 ? args->scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
-    if (facts->kind == FEATURE_IMAGE)
-        column->shape = resolve_form(&facts->form, args, *name == 'y');
-    else if (facts->count != 1)
-        column->shape = TD_SHAPE(facts->count);
-    if (facts->kind != FEATURE_IMAGE && facts->count < 1)
-        return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" is empty", first->where, key);
-    *(*name == 'y' ? &base->n_y : &base->n_x) += 1;
-    return TD_OK;
-}
+/* ---- which features ---- */
 
 /* True for the next name in order: "x" or "x0", "x1", ..., then "y" or "y0", ... */
 static bool is_column_name(const char *name, const tdi_source *source)
@@ -306,8 +209,22 @@ static bool is_column_name(const char *name, const tdi_source *source)
            ((next == 0 && name[1] == '\0') || strcmp(name, numbered) == 0);
 }
 
-static td_status add_columns(tfrecord_source *source, const parsed *first, char *features, const td_open_args *args,
-                             tdi_error *error)
+static td_status name_column(tfrecord_source *source, const char *name, const char *key, tdi_error *error)
+{
+    tdi_source *base = &source->reader.source;
+    int at = base->n_x + base->n_y;
+    if (!is_column_name(name, base))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "features: expected x (or x0, x1, ...) and then y (or y0, y1, ...), got \"%s\"", name);
+    if (at == TDI_MAX_COLUMNS)
+        return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d", TDI_MAX_COLUMNS);
+    snprintf(source->features[at].key, sizeof source->features[at].key, "%s", key);
+    snprintf(base->columns[at].name, sizeof base->columns[at].name, "%s", name);
+    *(*name == 'y' ? &base->n_y : &base->n_x) += 1;
+    return TD_OK;
+}
+
+static td_status name_columns(tfrecord_source *source, char *features, tdi_error *error)
 {
     for (char *word; (word = strsep(&features, ","));) {
         char *key = strchr(word, '=');
@@ -315,14 +232,295 @@ static td_status add_columns(tfrecord_source *source, const parsed *first, char 
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "features: expected NAME=FEATURE, got \"%s\"; as in " DEFAULT_FEATURES, word);
         *key++ = '\0';
-        if (!is_column_name(word, &source->reader.source))
-            return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "features: expected x (or x0, x1, ...) and then y (or y0, y1, ...), got \"%s\"", word);
-        TDI_TRY(add_column(source, first, word, key, args, error));
+        TDI_TRY(name_column(source, word, key, error));
     }
     if (!source->reader.source.n_x)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "features: none is x; as in " DEFAULT_FEATURES);
     return TD_OK;
+}
+
+static const char *features_of(const tfrecord_source *source, const td_open_args *args)
+{
+    const char *of_recipe = json_string_value(json_object_get(source->recipe, "features"));
+    return args->features ? args->features : of_recipe ? of_recipe : DEFAULT_FEATURES;
+}
+
+static td_status choose_columns(tfrecord_source *source, const td_open_args *args, tdi_error *error)
+{
+    char *features = strdup(features_of(source, args));
+    td_status status = features ? name_columns(source, features, error) : tdi_no_memory(error);
+    free(features);
+    if (args->targets == TD_NO)
+        source->reader.source.n_y = 0;
+    return status;
+}
+
+/* ---- what they hold: a survey ---- */
+
+enum { MOST_SURVEYED = 128 };
+
+/* What the records of the survey hold in one feature. */
+typedef struct forms {
+    int count;
+    struct {
+        tdi_feature_form form;
+        int records;
+    } found[MOST_SURVEYED];
+    bool all_text; /* bytes are text in each of them */
+} forms;
+
+/* Number of records in the survey, and the row of each. */
+static int survey_size(const tfrecord_source *source)
+{
+    int64_t samples = source->reader.source.samples;
+    return samples < MOST_SURVEYED ? (int)samples : MOST_SURVEYED;
+}
+
+static int64_t survey_row(const tfrecord_source *source, int index)
+{
+    return index * source->reader.source.samples / survey_size(source);
+}
+
+static int compare_forms(const tdi_feature_form *a, const tdi_feature_form *b)
+{
+    const int64_t of_a[] = {a->kind, a->list, a->steps, a->count, a->image.height, a->image.width, a->image.channels};
+    const int64_t of_b[] = {b->kind, b->list, b->steps, b->count, b->image.height, b->image.width, b->image.channels};
+    for (size_t i = 0; i < sizeof of_a / sizeof *of_a; i++)
+        if (of_a[i] != of_b[i])
+            return of_a[i] < of_b[i] ? -1 : 1;
+    return 0;
+}
+
+static void count_form(forms *counted, const tdi_feature_form *form)
+{
+    int i = 0;
+    while (i < counted->count && compare_forms(&counted->found[i].form, form) != 0)
+        i++;
+    if (i == counted->count)
+        counted->found[counted->count++].form = *form;
+    counted->found[i].records++;
+}
+
+/* Bytes that begin as an image does and are none may be numbers, if most records say so. */
+static td_status look(const tdi_example *record, const char *key, tdi_feature_form *form, tdi_error *error)
+{
+    tdi_error no_image = {0};
+    if (tdi_feature_look(record, key, false, form, &no_image) == TD_OK)
+        return TD_OK;
+    return tdi_feature_look(record, key, true, form, error);
+}
+
+static td_status survey_record(const tfrecord_source *source, const tdi_example *record, forms *counted,
+                               tdi_error *error)
+{
+    for (int i = 0; i < source->reader.source.n_x + source->reader.source.n_y; i++) {
+        tdi_feature_form form;
+        const char *key = source->features[i].key;
+        TDI_TRY(look(record, key, &form, error));
+        const ProtobufCBinaryData *bytes = tdi_feature_bytes(record, key);
+        counted[i].all_text &= form.kind == TDI_FEATURE_BYTES && bytes && tdi_is_text(bytes->data, bytes->len);
+        count_form(&counted[i], &form);
+    }
+    return TD_OK;
+}
+
+/* Fails at the first record that cannot be read, unless these are left out and others can. */
+static td_status survey(const tfrecord_source *source, forms *counted, tdi_error *error)
+{
+    tdi_error first = {0};
+    for (int i = 0; i < survey_size(source); i++) {
+        tdi_example record;
+        tdi_error failed = {0};
+        td_status status = take(source, survey_row(source, i), &record, &failed);
+        if (status == TD_OK) {
+            status = survey_record(source, &record, counted, &failed);
+            tdi_example_release(&record);
+        }
+        if (status != TD_OK && (status != TD_BAD_FILE || !source->skip))
+            return tdi_fail(error, status, "%s", failed.message);
+        if (status != TD_OK && first.status == TD_OK)
+            first = failed;
+    }
+    for (int i = 0; i < source->reader.source.n_x + source->reader.source.n_y; i++)
+        if (!counted[i].count)
+            return tdi_fail(error, first.status, "%s", first.message);
+    return TD_OK;
+}
+
+/* Chooses the channels with which a decoded image has as many elements as the model's input. 0: there are none. */
+static int64_t fitting_channels(const tdi_image *image, int64_t wanted)
+{
+    int64_t pixels = image->height * image->width;
+    return wanted == pixels ? 1 : wanted == 3 * pixels ? 3 : 0;
+}
+
+static tdi_image sized(const tdi_image *image, const td_image_size *size)
+{
+    bool resize = size->height > 0 && size->width > 0;
+    return (tdi_image){resize ? size->height : image->height, resize ? size->width : image->width, image->channels};
+}
+
+static bool fits(const tdi_feature_form *form, const td_image_size *size, int64_t wanted)
+{
+    tdi_image image = sized(&form->image, size);
+    return form->kind == TDI_FEATURE_IMAGE ? fitting_channels(&image, wanted) > 0 : form->steps * form->count == wanted;
+}
+
+/* The form that fits the model's input, and of several the most frequent one. `wanted` is 0 when it is not known. */
+static const tdi_feature_form *choose_form(const forms *counted, const td_image_size *size, int64_t wanted)
+{
+    int best = 0;
+    for (int i = 1; i < counted->count; i++) {
+        const tdi_feature_form *one = &counted->found[i].form, *other = &counted->found[best].form;
+        int better = fits(one, size, wanted) - fits(other, size, wanted);
+        if (!better)
+            better = counted->found[i].records - counted->found[best].records;
+        if (better > 0 || (!better && compare_forms(one, other) < 0))
+            best = i;
+    }
+    return &counted->found[best].form;
+}
+
+/* ---- targets that are texts ---- */
+
+static td_status collect_label(tfrecord_source *source, feature *facts, int64_t row, bool *is_text, tdi_error *error)
+{
+    tdi_example record;
+    if (take(source, row, &record, NULL) != TD_OK) /* reading it will fail, or leave it out */
+        return TD_OK;
+    const ProtobufCBinaryData *bytes = tdi_feature_bytes(&record, facts->key);
+    td_status status = TD_OK;
+    *is_text = !bytes || tdi_is_text(bytes->data, bytes->len);
+    if (bytes && bytes->len && *is_text)
+        status = tdi_text_labels_add(&facts->labels, bytes->data, bytes->len, error);
+    if (status != TD_OK)
+        tdi_error_prefix(error, "%s: \"%s\"", record.where, facts->key);
+    tdi_example_release(&record);
+    return status;
+}
+
+/* Reads all records. Bytes that are no text in one of them are numbers. */
+static td_status collect_labels(tfrecord_source *source, feature *facts, tdi_error *error)
+{
+    facts->is_text = true;
+    for (int64_t row = 0; row < source->reader.source.samples && facts->is_text; row++) {
+        tdi_error failed = {0};
+        td_status status = collect_label(source, facts, row, &facts->is_text, &failed);
+        if (status != TD_OK && (status != TD_BAD_FILE || !source->skip))
+            return tdi_fail(error, status, "%s", failed.message);
+    }
+    tdi_text_labels_end(&facts->labels);
+    return TD_OK;
+}
+
+/* The labels that the model knows, or those of the records. */
+static td_status find_labels(tfrecord_source *source, feature *facts, tdi_error *error)
+{
+    const json_t *known = json_object_get(json_object_get(source->recipe, "labels"), facts->key);
+    if (!known)
+        return facts->form.kind == TDI_FEATURE_BYTES ? collect_labels(source, facts, error) : TD_OK;
+    if (facts->form.kind != TDI_FEATURE_BYTES)
+        return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds no text, but it did in the data the model was trained on",
+                        source->reader.source.name, facts->key);
+    facts->is_text = tdi_text_labels_restore(&facts->labels, known);
+    return facts->is_text
+               ? TD_OK
+               : tdi_fail(error, TD_BAD_FILE, "the recipe's labels of \"%s\" are no list of names", facts->key);
+}
+
+/* ---- columns ---- */
+
+static td_dtype dtype_of(const feature *facts)
+{
+    static const td_dtype kind_dtypes[] = {TD_UINT8, TD_UINT8, TD_FLOAT32, TD_INT64};
+    return facts->is_text ? facts->labels.numbers ? TD_FLOAT64 : TD_INT64 : kind_dtypes[facts->form.kind];
+}
+
+/* A target's images hold class numbers. */
+static td_shape image_shape(feature *facts, const td_open_args *args, bool target, int64_t wanted)
+{
+    tdi_image_form *form = &facts->image;
+    *form = (tdi_image_form){.kind = TDI_IMAGE_COLOURS, .image = sized(&facts->form.image, &args->image_size)};
+    form->resize = args->image_size.height > 0 && args->image_size.width > 0;
+    form->nearest = target;
+    int64_t channels = fitting_channels(&form->image, wanted);
+    if (channels)
+        form->image.channels = channels;
+    return TD_SHAPE(form->image.height, form->image.width, form->image.channels);
+}
+
+static td_shape shape_of(feature *facts, const td_open_args *args, bool target, int64_t wanted)
+{
+    const tdi_feature_form *form = &facts->form;
+    if (form->kind == TDI_FEATURE_IMAGE)
+        return image_shape(facts, args, target, wanted);
+    if (form->list)
+        return form->count > 1 ? TD_SHAPE(form->steps, form->count) : TD_SHAPE(form->steps);
+    return facts->is_text || form->count == 1 ? (td_shape){0} : TD_SHAPE(form->count);
+}
+
+/* The elements that the model's input takes; 0: not known. */
+static int64_t wanted_elements(const td_open_args *args, int column)
+{
+    return column < args->inputs ? tdi_sample_elements(&args->input_shapes[column]) : 0;
+}
+
+static td_status describe_column(tfrecord_source *source, int at, const forms *counted, const td_open_args *args,
+                                 tdi_error *error)
+{
+    feature *facts = &source->features[at];
+    tdi_column *column = &source->reader.source.columns[at];
+    bool target = at >= source->reader.source.n_x;
+    int64_t wanted = target ? 0 : wanted_elements(args, at);
+    facts->form = *choose_form(counted, &args->image_size, wanted);
+    if (target)
+        TDI_TRY(find_labels(source, facts, error));
+    else if (facts->form.kind == TDI_FEATURE_BYTES && counted->all_text)
+        return tdi_fail(error, TD_UNSUPPORTED,
+                        "%s: \"%s\" holds text, which is not read as an input: write numbers that stand for it, as of "
+                        "tokens or classes",
+                        source->reader.source.name, facts->key);
+    column->shape = shape_of(facts, args, target, wanted);
+    column->dtype = dtype_of(facts);
+    bool image = facts->form.kind == TDI_FEATURE_IMAGE;
+    column->scale = target ? 1 : args->scale != 0 ? args->scale : image ? 1.0f / 255 : 1;
+    return TD_OK;
+}
+
+/* Checks the records of the survey, so that a difference between them is said before the work begins. */
+static td_status check_survey(const tfrecord_source *source, tdi_error *error)
+{
+    td_status status = TD_OK;
+    for (int i = 0; i < survey_size(source) && status == TD_OK; i++) {
+        tdi_example record;
+        TDI_TRY(take(source, survey_row(source, i), &record, error));
+        for (int c = 0; c < source->reader.source.n_x + source->reader.source.n_y && status == TD_OK; c++)
+            status = check(&record, &source->features[c], error);
+        tdi_example_release(&record);
+    }
+    return status;
+}
+
+/* For a model that does not take what the features hold. */
+static void advise(tfrecord_source *source)
+{
+    tdi_source *base = &source->reader.source;
+    bool bytes = false;
+    for (int i = 0; i < base->n_x; i++)
+        bytes |= source->features[i].form.kind == TDI_FEATURE_BYTES;
+    snprintf(base->advice, sizeof base->advice, "; features (--features) say which feature is what%s",
+             bytes ? ", and bytes are numbers from 0 to 255: what holds floats, write as a float_list" : "");
+}
+
+static td_status describe_columns(tfrecord_source *source, const td_open_args *args, forms *counted, tdi_error *error)
+{
+    for (int i = 0; i < TDI_MAX_COLUMNS; i++)
+        counted[i].all_text = true;
+    TDI_TRY(survey(source, counted, error));
+    for (int i = 0; i < source->reader.source.n_x + source->reader.source.n_y; i++)
+        TDI_TRY(describe_column(source, i, &counted[i], args, error));
+    advise(source);
+    return source->skip ? TD_OK : check_survey(source, error);
 }
 
 /* ---- names of classes ---- */
@@ -338,50 +536,47 @@ static bool name_key(const tfrecord_source *source, char key[MAX_KEY])
     if (!source->reader.source.n_y || length < sizeof label || strcmp(y->key + stem, label) != 0)
         return false;
     snprintf(key, MAX_KEY, "%.*s%s", (int)stem, y->key, text);
-    return y->kind == FEATURE_INTEGERS && y->count == 1;
-}
-
-static int64_t number_of(const parsed *record, const char *label)
-{
-    const Tandem__Feature *y = find_feature(record, label);
-    bool one = y && y->kind_case == TANDEM__FEATURE__KIND_INT64_LIST && y->int64_list->n_value == 1;
-    return one ? y->int64_list->value[0] : -1;
+    return y->form.kind == TDI_FEATURE_INTEGERS && y->form.count == 1 && !y->form.list;
 }
 
 /* Adds the name that a record gives its class. False when it gives none, or another record has given the class another
  * name: then the feature does not name classes. */
-static bool note_name(json_t *names, const parsed *record, const char *label, const char *text)
+static bool note_name(json_t *names, const tdi_example *record, const char *label, const char *text)
 {
-    const Tandem__Feature *name = find_feature(record, text);
-    int64_t number = number_of(record, label);
-    if (number < 0 || number >= MOST_CLASSES || !name || name->kind_case != TANDEM__FEATURE__KIND_BYTES_LIST ||
-        name->bytes_list->n_value != 1)
+    const ProtobufCBinaryData *bytes = tdi_feature_bytes(record, text);
+    int64_t number = tdi_feature_integer(record, label);
+    if (number < 0 || number >= MOST_CLASSES || !bytes)
         return false;
     while (json_array_size(names) <= (size_t)number)
         json_array_append_new(names, json_null());
-    const ProtobufCBinaryData *bytes = name->bytes_list->value;
     json_t *found = json_stringn((const char *)bytes->data, bytes->len), *known = json_array_get(names, (size_t)number);
     bool good = found && bytes->len && (json_is_null(known) || json_equal(known, found));
     json_array_set_new(names, (size_t)number, found);
     return good;
 }
 
-/* Finds the classes' names in a sample of the records, spread over all of them. A class that none of these has is named
- * by its number. NULL: the records name no classes. */
+/* Adds the names in some records, at most `most` of them, spread over all. False when they do not name classes. */
+static bool note_names(const tfrecord_source *source, json_t *names, const char *label, const char *text, int64_t most)
+{
+    int64_t samples = source->reader.source.samples, step = (samples + most - 1) / most;
+    bool good = names != NULL;
+    for (int64_t row = 0; row < samples && good; row += step) {
+        tdi_example record;
+        if (take(source, row, &record, NULL) != TD_OK)
+            continue;
+        good = note_name(names, &record, label, text);
+        tdi_example_release(&record);
+    }
+    return good;
+}
+
+/* The names in the records. A class that none of them has is named by its number. NULL: they name no classes. */
 static json_t *find_names(const tfrecord_source *source, const char *label, const char *text)
 {
     json_t *names = json_array();
-    int64_t samples = source->reader.source.samples, step = (samples + MOST_LOOKED_AT - 1) / MOST_LOOKED_AT;
-    for (int64_t row = 0; row < samples && names; row += step) {
-        parsed record;
-        tdi_error unreadable = {0};
-        if (take(source, row, &record, &unreadable) != TD_OK)
-            continue;
-        if (!note_name(names, &record, label, text)) {
-            json_decref(names);
-            names = NULL;
-        }
-        let_go(&record);
+    if (!note_names(source, names, label, text, MOST_LOOKED_AT)) {
+        json_decref(names);
+        return NULL;
     }
     for (size_t i = 0; i < json_array_size(names); i++)
         if (json_is_null(json_array_get(names, i)))
@@ -389,48 +584,50 @@ static json_t *find_names(const tfrecord_source *source, const char *label, cons
     return names;
 }
 
-/* The recipe: the names that the model knows, unless they belong to other data, else those of the records. NULL: none.
- */
-static char *make_recipe(const tfrecord_source *source, const td_open_args *args, const parsed *first)
+/* The names that the model knows; NULL when there are none, or records that belong to other names. */
+static json_t *known_names(const tfrecord_source *source, const char *label, const char *text)
 {
-    char text[MAX_KEY];
-    if (!name_key(source, text))
-        return NULL;
-    const char *label = source->features[source->reader.source.n_x].key;
-    json_t *recipe = tdi_recipe_of(args->recipe, "tfrecord"), *names = json_incref(json_object_get(recipe, "classes"));
-    json_decref(recipe);
-    bool known = number_of(first, label) < (int64_t)json_array_size(names);
-    if (!known || !note_name(names, first, label, text)) {
-        json_decref(names);
-        names = find_names(source, label, text);
-    }
-    recipe = names ? json_pack("{s:s, s:o}", "format", "tfrecord", "classes", names) : NULL;
-    char *words = recipe ? json_dumps(recipe, JSON_COMPACT) : NULL;
-    json_decref(recipe);
-    return words;
+    json_t *names = json_copy(json_object_get(source->recipe, "classes"));
+    size_t count = json_array_size(names);
+    if (count && note_names(source, names, label, text, MOST_SURVEYED) && json_array_size(names) == count)
+        return names;
+    json_decref(names);
+    return NULL;
 }
 
-/* Sets the columns by the first record that can be parsed. */
-static td_status find_columns(tfrecord_source *source, const td_open_args *args, bool skip, tdi_error *error)
+/* The names of the first target's classes; NULL: they have none. */
+static json_t *class_names(const tfrecord_source *source)
 {
-    parsed first;
-    int64_t row = 0;
-    td_status status;
-    tdi_error seen = {0};
-    while ((status = take(source, row, &first, &seen)) == TD_BAD_FILE && skip &&
-           row + 1 < source->reader.source.samples) {
-        seen = (tdi_error){0};
-        row++;
-    }
-    if (status != TD_OK)
-        return tdi_fail(error, status, "%s", seen.message);
-    char *features = strdup(args->features ? args->features : DEFAULT_FEATURES);
-    status = features ? add_columns(source, &first, features, args, error) : tdi_no_memory(error);
-    free(features);
-    source->reader.source.recipe = status == TD_OK ? make_recipe(source, args, &first) : NULL;
-    let_go(&first);
-    return status;
+    char text[MAX_KEY];
+    const feature *y = &source->features[source->reader.source.n_x];
+    if (source->reader.source.n_y && y->is_text)
+        return y->labels.numbers ? NULL : tdi_text_labels_json(&y->labels);
+    if (!name_key(source, text))
+        return NULL;
+    json_t *names = known_names(source, y->key, text);
+    return names ? names : find_names(source, y->key, text);
 }
+
+static td_status write_recipe(tfrecord_source *source, const td_open_args *args, tdi_error *error)
+{
+    tdi_source *base = &source->reader.source;
+    json_t *labels = json_object(), *names = class_names(source);
+    for (int i = base->n_x; i < base->n_x + base->n_y; i++)
+        if (source->features[i].is_text)
+            json_object_set_new(labels, source->features[i].key, tdi_text_labels_json(&source->features[i].labels));
+    json_t *recipe =
+        json_pack("{s:s, s:s, s:o*}", "format", "tfrecord", "features", features_of(source, args), "classes", names);
+    if (json_object_size(labels))
+        json_object_set(recipe, "labels", labels);
+    json_decref(labels);
+    base->recipe = recipe ? json_dumps(recipe, JSON_COMPACT) : NULL;
+    json_decref(recipe);
+    if (base->recipe)
+        tdi_source_stamp_words(base, base->recipe);
+    return base->recipe ? TD_OK : tdi_fail(error, TD_BAD_FILE, "features: a name that is no UTF-8 text");
+}
+
+/* ---- opening ---- */
 
 static void tfrecord_release(tdi_source *base)
 {
@@ -440,19 +637,34 @@ static void tfrecord_release(tdi_source *base)
         free(source->files.at[i].path);
     }
     tdi_vec_free(&source->files);
+    for (int i = 0; i < TDI_MAX_COLUMNS; i++)
+        tdi_text_labels_release(&source->features[i].labels);
+    json_decref(source->recipe);
     free(source->reader.kept);
     free(source->reader.source.recipe);
     free(source);
 }
 
+static td_status find_columns(tfrecord_source *source, const td_open_args *args, tdi_error *error)
+{
+    forms *counted = calloc(TDI_MAX_COLUMNS, sizeof *counted);
+    td_status status = counted ? choose_columns(source, args, error) : tdi_no_memory(error);
+    if (status == TD_OK)
+        status = describe_columns(source, args, counted, error);
+    free(counted);
+    return status;
+}
+
 static td_status fill(tfrecord_source *source, const td_open_args *args, tdi_error *error)
 {
-    bool skip = args->skip_errors == TD_YES;
-    TDI_TRY(add_files(source, args->path, skip, error));
+    source->skip = args->skip_errors == TD_YES;
+    source->recipe = tdi_recipe_of(args->recipe, "tfrecord");
+    TDI_TRY(add_files(source, args->path, source->skip, error));
     if (!source->reader.source.samples)
         return tdi_fail(error, TD_BAD_FILE, "%s holds no records", args->path);
-    TDI_TRY(find_columns(source, args, skip, error));
-    return skip ? tdi_sample_reader_drop_bad(&source->reader, error) : TD_OK;
+    TDI_TRY(find_columns(source, args, error));
+    TDI_TRY(write_recipe(source, args, error));
+    return source->skip ? tdi_sample_reader_drop_bad(&source->reader, error) : TD_OK;
 }
 
 static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, tdi_error *error)

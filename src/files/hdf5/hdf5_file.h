@@ -69,6 +69,7 @@ enum {
     TDI_HDF5_EXTERNAL = 0x07,
     TDI_HDF5_LAYOUT = 0x08,
     TDI_HDF5_FILTERS = 0x0B,
+    TDI_HDF5_ATTRIBUTE = 0x0C,
     TDI_HDF5_CONTINUED = 0x10,
     TDI_HDF5_SYMBOLS = 0x11 /* the place of an original group's names */
 };

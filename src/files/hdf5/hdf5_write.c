@@ -164,7 +164,7 @@ td_status tdi_hdf5_write(tdi_hdf5_writer *file, const char *path, const td_shape
     H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
     H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
     hid_t dataset = add_array(file, path, shape, H5T_NATIVE_FLOAT, creation);
-    bool good = dataset >= 0 && lend(file, dataset, values);
+    bool good = dataset >= 0 && (!values || lend(file, dataset, values));
     if (dataset >= 0)
         H5Dclose(dataset);
     H5Pclose(creation);

@@ -23,7 +23,7 @@ td_status tdi_hdf5_write_group(tdi_hdf5_writer *file, const char *path, tdi_erro
 /* Adds a UTF-8 text attribute to a group. */
 td_status tdi_hdf5_write_attribute(tdi_hdf5_writer *file, const char *path, const char *name, const char *text,
                                    tdi_error *error);
-/* Adds an array; `values` are borrowed until the file is closed. */
+/* Adds an array; `values` are borrowed until the file is closed. NULL: zeros. */
 td_status tdi_hdf5_write(tdi_hdf5_writer *file, const char *path, const td_shape *shape, const float *values,
                          tdi_error *error);
 /* Adds a scalar: int32 where the number fits, else int64. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "layers/optimizers.h"
 #include "model/program.h"
 
@@ -279,8 +280,10 @@ td_status td_training_fail(td_training *training, td_status status, const char *
 
 void td_training_say(td_training *training, const char *line)
 {
-    if (training->progress)
-        fprintf(training->progress, "%s\n", line);
+    char *text = training->progress ? strdup(line) : NULL;
+    if (text)
+        fprintf(training->progress, "%s\n", tdi_printable_lines(text));
+    free(text);
 }
 
 /* ---- logs ---- */

@@ -1,7 +1,7 @@
 /* csv_logger.c - Keras's CSVLogger: "epoch", then the logs by name; without validation, empty val_ columns too. Cells
  * and lines are as Python's csv module writes them. The header that is in the file decides what stands where: a run
- * that appends, or is resumed, goes on with its columns. A line that cannot be written does not end the training: it is
- * said, and the failure is td_fit's at the end. */
+ * that appends, or is resumed, goes on with its columns, on a line of its own. A line that cannot be written does not
+ * end the training: it is said, and the failure is td_fit's at the end. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -193,8 +193,21 @@ static td_status csv_begin(void *user, td_training *training)
     return status;
 }
 
+/* Ends a line that was cut short, by a run that was killed or by an editor. What cannot be read, as a pipe, has none.
+ */
+static void begin_line(const csv_logger *self)
+{
+    if (fseek(self->file, -1, SEEK_END) != 0)
+        return;
+    int last = getc(self->file);
+    fseek(self->file, 0, SEEK_END);
+    if (last != EOF && last != '\n')
+        fputs("\r\n", self->file);
+}
+
 static void write_row(const csv_logger *self, int epoch, const td_logs *logs)
 {
+    begin_line(self);
     fprintf(self->file, "%d", epoch);
     for (int i = 0; i < self->columns.count; i++) {
         const double *value = tdi_log_value(logs, self->columns.at[i]);

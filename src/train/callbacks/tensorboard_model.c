@@ -114,10 +114,8 @@ static td_status compute_gradients(td_training *training, tdi_error *error)
 {
     tdi_runtime *runtime;
     int64_t samples = training->source->samples, rows = training->batch < samples ? training->batch : samples;
-    tdi_source_feed feed = {.source = training->source,
-                            .order = training->order,
-                            .batch = rows,
-                            .n_inputs = training->model->architecture->n_inputs};
+    tdi_source_feed feed = {
+        .source = training->source, .order = training->order, .batch = rows, .model = training->model};
     tdi_job job = {.mode = TDI_GRADIENTS,
                    .feed = tdi_feed_source(&feed),
                    .steps = 1,
@@ -264,6 +262,14 @@ static double decimal(float value)
     return strtod(text, NULL);
 }
 
+static const char *first_loss(const td_model *model)
+{
+    int o = 0;
+    while (o < model->architecture->n_outputs - 1 && model->compiled.outputs[o].loss.kind == TDI_LOSS_NONE)
+        o++;
+    return tdi_loss_class(model->compiled.outputs[o].loss.kind);
+}
+
 td_status tdi_tensorboard_hparams(tdi_events *events, const td_training *training, const char *group)
 {
     td_model *model = training->model;
@@ -276,7 +282,7 @@ td_status tdi_tensorboard_hparams(tdi_events *events, const td_training *trainin
         {"batch_size", NULL, (double)training->batch},
         {"epochs", NULL, (double)training->epochs},
         {"parameters", NULL, (double)td_parameter_count(model, NULL)},
-        {"loss", tdi_loss_class(model->compiled.outputs[0].loss.kind), 0},
+        {"loss", first_loss(model), 0},
         {"data", training->source->name, 0},
     };
     tdi_events_session_start(events, group, (int)(sizeof hparams / sizeof *hparams), hparams);

@@ -1,5 +1,8 @@
 """Makes the files beside it with real Keras (3.15.1, JAX): models after some steps of training, inputs x and Keras's
-predictions p as .npy. Run in this folder: KERAS_BACKEND=jax python make.py"""
+predictions p as .npy. Run in this folder: KERAS_BACKEND=jax python make.py
+
+The files keras_2_* were written by Keras 2.12, 2.13 and 2.15 (TensorFlow), as their names say, with that Keras's
+predictions."""
 import json
 import zipfile
 
@@ -71,6 +74,38 @@ def characters():
     return model, (np.arange(ROWS * 8).reshape(ROWS, 8) ** 2 % 5).astype("float32")
 
 
+def relu():
+    """Every argument of the ReLU layer."""
+    model = keras.Sequential([layers.Input((3,)), layers.Dense(6), layers.ReLU(negative_slope=0.1, max_value=0.9, threshold=0.2),
+                              layers.Dense(4), layers.ReLU(max_value=1.5), layers.Dense(4),
+                              layers.ReLU(negative_slope=0.3), layers.Dense(2)])
+    return model, random(ROWS, 3)
+
+
+def heads():
+    """Two outputs, of which one is trained; names that are not ASCII, and that a terminal would obey."""
+    x = layers.Input((3,), name="in")
+    h = layers.Dense(4, activation="tanh", name="\u0441\u043b\u043e\u0439")(x)
+    a = layers.Dense(2, activation="softmax", name="a\x1b[31m\u7ea2")(h)
+    b = layers.Dense(2, name="b")(h)
+    model = keras.Model(x, [a, b])
+    model.compile(keras.optimizers.SGD(0.1), ["sparse_categorical_crossentropy", None], metrics=[["accuracy"], ["mae"]])
+    return model, random(ROWS, 3)
+
+
+def own(y_true, y_pred):
+    return keras.ops.mean(y_pred)
+
+
+def partly():
+    """An optimizer and a metric that Tandem does not know beside a loss and a metric that it does."""
+    model = keras.Sequential([layers.Input((3,)), layers.Dense(2, activation="softmax")])
+    model.compile(keras.optimizers.Adamax(0.1), "sparse_categorical_crossentropy", metrics=["accuracy", own])
+    x = random(ROWS, 3)
+    print("partly: loss and accuracy", model.evaluate(x, np.arange(ROWS) % 2, verbose=0)[:2])
+    return model, x
+
+
 def older(object):
     """The configuration as earlier versions wrote it: policies by name, the input's shape under its old key, tensors as
     bare lists, no InputLayer in a Sequential."""
@@ -111,3 +146,6 @@ save("plain", *plain())
 save("averages", *averages())
 save("characters", *characters())
 rewrite("cnn_sgd", "cnn_older", older)
+save("relu", *relu())
+save("partly", *partly())
+heads()[0].save("heads.keras")
