@@ -7,13 +7,6 @@
 
 enum { SENTENCE = 900 };
 
-/* A sentence is one line, and no terminal obeys it. */
-static void blot(char *text)
-{
-    for (; *text; text++)
-        *text = (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text;
-}
-
 void tdi_mistake(tdi_mistakes *mistakes, const char *format, ...)
 {
     char sentence[SENTENCE];
@@ -24,8 +17,7 @@ void tdi_mistake(tdi_mistakes *mistakes, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence + used, sizeof sentence - used, format, args);
     va_end(args);
-    blot(sentence);
-    char *copy = strdup(sentence);
+    char *copy = strdup(td_printable(sentence));
     if (copy && tdi_push(&mistakes->list, copy))
         return;
     free(copy);

@@ -12,7 +12,7 @@ typedef struct tdi_mistakes {
     bool no_memory; /* sentences are missing */
 } tdi_mistakes;
 
-/* Control characters become '?'. */
+/* What a terminal would obey becomes '?'. */
 __attribute__((format(printf, 2, 3))) void tdi_mistake(tdi_mistakes *mistakes, const char *format, ...);
 void tdi_mistakes_free(tdi_mistakes *mistakes);
 /* Fails with the first mistake and the number of the others; TD_OK when there is none. */
