@@ -8,7 +8,7 @@ pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET libprotobuf-c)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
-pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET openssl>=3.0)
+pkg_check_modules(LIBSSL REQUIRED IMPORTED_TARGET openssl>=3.0)
 find_path(CSV_INCLUDE_DIR csv.h REQUIRED) # libcsv comes without a pkg-config file
 find_library(CSV_LIBRARY csv REQUIRED)
 if(NOT TARGET CSV::csv)
