@@ -153,6 +153,11 @@ int64_t td_data_skipped(const td_data *data, const char **reason)
     return fine ? data->source->skipped : 0;
 }
 
+const char *td_data_note(const td_data *data)
+{
+    return data && data->source ? data->source->note : "";
+}
+
 const char *td_data_recipe(const td_data *data)
 {
     return data && data->source ? data->source->recipe : NULL;

@@ -202,27 +202,37 @@ static td_status read_weight(const json_t *value, float *weight, tdi_error *erro
     return TD_OK;
 }
 
+static td_status read_metrics_of(const td_model *model, const json_t *config, const char *key, int output,
+                                 tdi_output_training *training, tdi_error *error)
+{
+    const json_t *all = json_object_get(config, key), *metrics;
+    bool bare = model->architecture->n_outputs == 1 && json_is_array(all);
+    if (json_is_array(all) && !json_array_size(all))
+        return TD_OK;
+    TDI_TRY(share(model, key, all, output, &metrics, error));
+    return read_metrics(model, output, bare ? all : metrics, training, error);
+}
+
 static td_status read_output(const td_model *model, const json_t *config, int i, tdi_output_training *training,
                              tdi_error *error)
 {
-    const json_t *loss, *weight, *metrics, *all_metrics = json_object_get(config, "metrics");
+    const json_t *loss, *weight;
     TDI_TRY(share(model, "loss", json_object_get(config, "loss"), i, &loss, error));
     TDI_TRY(share(model, "loss_weights", json_object_get(config, "loss_weights"), i, &weight, error));
-    TDI_TRY(share(model, "metrics", all_metrics, i, &metrics, error));
     TDI_TRY(read_loss(loss, &training->loss, error));
     TDI_TRY(read_weight(weight, &training->loss_weight, error));
-    bool bare = model->architecture->n_outputs == 1 && json_is_array(all_metrics);
-    return read_metrics(model, i, bare ? all_metrics : metrics, training, error);
+    TDI_TRY(read_metrics_of(model, config, "metrics", i, training, error));
+    int unweighted = training->n_metrics;
+    TDI_TRY(read_metrics_of(model, config, "weighted_metrics", i, training, error));
+    training->n_weighted = training->n_metrics - unweighted;
+    return TD_OK;
 }
 
 static td_status read_all(const td_model *model, const json_t *config, compiled *to, tdi_error *error)
 {
-    const json_t *weighted = json_object_get(config, "weighted_metrics");
     bool any_loss = false;
     if (!json_is_object(config))
         return tdi_fail(error, TD_BAD_FILE, "the compile configuration is damaged");
-    if (!is_nothing(weighted) && json_array_size(weighted) + json_object_size(weighted) > 0)
-        return tdi_fail(error, TD_UNSUPPORTED, "\"weighted_metrics\" are set, which Tandem cannot compute");
     TDI_TRY(read_optimizer(model, json_object_get(config, "optimizer"), &to->optimizer, error));
     for (int i = 0; i < model->architecture->n_outputs; i++) {
         TDI_TRY(read_output(model, config, i, &to->training[i], error));
@@ -285,12 +295,32 @@ static json_t *write_loss(const tdi_loss *loss)
     return tdi_keras_object("keras.losses", tdi_loss_class(loss->kind), config);
 }
 
-static json_t *write_metrics(const tdi_output_training *training)
+static json_t *write_metrics(const tdi_output_training *training, bool weighted)
 {
     json_t *list = json_array();
     for (int i = 0; i < training->n_metrics; i++)
-        tdi_keras_append(&list, tdi_keras_write_metric(&training->metrics[i]));
+        if (tdi_is_weighted(training, i) == weighted)
+            tdi_keras_append(&list, tdi_keras_write_metric(&training->metrics[i]));
     return list;
+}
+
+/* A single output's metrics are written bare. */
+static json_t *write_all_metrics(const td_model *model, bool weighted)
+{
+    if (model->architecture->n_outputs == 1)
+        return write_metrics(&model->compiled.outputs[0], weighted);
+    json_t *lists = json_array();
+    for (int i = 0; i < model->architecture->n_outputs; i++)
+        tdi_keras_append(&lists, write_metrics(&model->compiled.outputs[i], weighted));
+    return lists;
+}
+
+static bool has_weighted_metrics(const td_model *model)
+{
+    for (int i = 0; i < model->architecture->n_outputs; i++)
+        if (model->compiled.outputs[i].n_weighted)
+            return true;
+    return false;
 }
 
 static bool has_weights(const td_model *model)
@@ -301,33 +331,30 @@ static bool has_weights(const td_model *model)
     return false;
 }
 
-/* A single output's loss and metrics are written bare, those of several outputs as lists. */
-static json_t *write_outputs(const td_model *model, json_t **losses, json_t **weights, json_t **metrics)
+/* Those of several outputs are written as lists. */
+static json_t *write_outputs(const td_model *model, json_t **losses, json_t **weights)
 {
     *losses = json_array();
     *weights = json_array();
-    *metrics = json_array();
     for (int i = 0; i < model->architecture->n_outputs; i++) {
         tdi_keras_append(losses, write_loss(&model->compiled.outputs[i].loss));
         tdi_keras_append(weights, tdi_keras_float(model->compiled.outputs[i].loss_weight));
-        tdi_keras_append(metrics, write_metrics(&model->compiled.outputs[i]));
     }
     return *losses;
 }
 
 json_t *tdi_keras_write_compile(const td_model *model)
 {
-    json_t *losses, *weights, *metrics;
-    write_outputs(model, &losses, &weights, &metrics);
+    json_t *losses, *weights;
+    write_outputs(model, &losses, &weights);
+    json_t *weighted = has_weighted_metrics(model) ? write_all_metrics(model, true) : json_null();
     int64_t steps = model->compiled.steps_per_execution ? model->compiled.steps_per_execution : 1;
     json_t *config =
-        json_pack("{s:o, s:o, s:o, s:o, s:n, s:b, s:I}", "optimizer", write_optimizer(&model->state->optimizer), "loss",
-                  losses, "loss_weights", weights, "metrics", metrics, "weighted_metrics", "run_eagerly", 0,
-                  "steps_per_execution", (json_int_t)steps);
-    if (config && model->architecture->n_outputs == 1) {
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:I}", "optimizer", write_optimizer(&model->state->optimizer), "loss",
+                  losses, "loss_weights", weights, "metrics", write_all_metrics(model, false), "weighted_metrics",
+                  weighted, "run_eagerly", 0, "steps_per_execution", (json_int_t)steps);
+    if (config && model->architecture->n_outputs == 1)
         json_object_set(config, "loss", json_array_get(losses, 0));
-        json_object_set(config, "metrics", json_array_get(metrics, 0));
-    }
     if (!has_weights(model))
         tdi_keras_put(&config, "loss_weights", json_null());
     return config;

@@ -25,6 +25,7 @@ static void free_model(void *object)
     tdi_model_state_free(model->state);
     tdi_architecture_free(model->architecture);
     free(model->compiled.devices);
+    tdi_model_clear_weighting(model);
     free(model->recipe);
     free(model);
 }
@@ -91,6 +92,24 @@ void tdi_model_drop_runtimes(td_model *model)
     if (model->runtimes)
         model->free_runtimes(model->runtimes);
     model->runtimes = NULL;
+}
+
+td_shape tdi_model_weight_shape(const td_model *model, bool trains, int column)
+{
+    td_shape shape = {0};
+    if (!model->weighting[trains].by_position[column])
+        return shape;
+    shape = model->architecture->outputs[column]->shape;
+    shape.dim[--shape.rank] = 0;
+    return shape;
+}
+
+void tdi_model_clear_weighting(td_model *model)
+{
+    for (int i = 0; i < 2; i++) {
+        free(model->weighting[i].class_weights);
+        model->weighting[i] = (tdi_weighting){0};
+    }
 }
 
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error)

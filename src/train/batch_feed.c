@@ -7,7 +7,10 @@
 
 static int column_of(const tdi_source_feed *feed, int slot)
 {
-    return slot < feed->n_inputs ? slot : feed->source->n_x + slot - feed->n_inputs;
+    int target = slot - feed->n_inputs, weight = target - feed->n_targets;
+    if (target < 0)
+        return slot;
+    return weight < 0 ? feed->source->n_x + target : feed->source->n_x + feed->source->n_y + weight;
 }
 
 static td_status source_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
@@ -60,12 +63,21 @@ static td_status to_classes(const float *from, int64_t count, int32_t *to, int64
     return TD_OK;
 }
 
+static td_status to_ones(int64_t count, float *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = 1;
+    return TD_OK;
+}
+
 static td_status array_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
                             tdi_error *error)
 {
     (void)step;
     const tdi_array_feed *feed = context;
     int64_t per_row = feed->per_row[slot];
+    if (!feed->slots[slot])
+        return to_ones(count * per_row, to);
     const float *from = feed->slots[slot] + first * per_row;
     if (as == TD_INT32)
         return to_classes(from, count * per_row, to, first, error);
@@ -77,7 +89,7 @@ static const void *array_in_place(void *context, int64_t step, int slot, int64_t
 {
     (void)step;
     const tdi_array_feed *feed = context;
-    return as == TD_FLOAT32 ? feed->slots[slot] + first * feed->per_row[slot] : NULL;
+    return as == TD_FLOAT32 && feed->slots[slot] ? feed->slots[slot] + first * feed->per_row[slot] : NULL;
 }
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed)

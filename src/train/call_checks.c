@@ -61,9 +61,7 @@ static td_shape squeezed(const td_shape *shape)
     return out;
 }
 
-/* Do both shapes surely have the same elements in the same order: are they equal but for extents of 1, or is one flat?
- */
-static bool reads_as(const td_shape *data, const td_shape *wanted)
+bool tdi_reads_as(const td_shape *data, const td_shape *wanted)
 {
     td_shape a = squeezed(data), b = squeezed(wanted);
     if (tdi_shape_elements(&a) != tdi_shape_elements(&b))
@@ -78,7 +76,7 @@ static td_status check_inputs(const td_model *model, const tdi_source *source, t
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d input arrays, but model \"%s\" has %d inputs",
                         source->name, source->n_x, model->architecture->name, model->architecture->n_inputs);
     for (int i = 0; i < model->architecture->n_inputs; i++)
-        if (!reads_as(&source->columns[i].shape, &model->architecture->inputs[i]->shape))
+        if (!tdi_reads_as(&source->columns[i].shape, &model->architecture->inputs[i]->shape))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "%s: %s holds samples of shape %s, but input \"%s\" of model \"%s\" takes %s", source->name,
                             source->columns[i].name, tdi_shape_text(&source->columns[i].shape, data),
@@ -93,10 +91,10 @@ static td_status check_target(const td_model *model, const tdi_source *source, i
     const tdi_loss *loss = &model->compiled.outputs[output].loss;
     const tdi_column *column = &source->columns[source->n_x + output];
     td_shape target = tdi_loss_target_shape(loss, &model->architecture->outputs[output]->shape);
-    if (reads_as(&column->shape, &target))
+    if (tdi_reads_as(&column->shape, &target))
         return TD_OK;
     const char *try_this = "";
-    if (tdi_loss_wants_classes(loss) && reads_as(&column->shape, &model->architecture->outputs[output]->shape))
+    if (tdi_loss_wants_classes(loss) && tdi_reads_as(&column->shape, &model->architecture->outputs[output]->shape))
         try_this = "; for one-hot targets use categorical_crossentropy";
     else if (loss->kind == TDI_LOSS_CATEGORICAL && tdi_shape_elements(&column->shape) == 1)
         try_this = "; for class numbers use sparse_categorical_crossentropy";

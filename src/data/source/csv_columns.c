@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "data/array_names.h"
 
 #define MOST_CATEGORIES 4096
 
@@ -83,21 +84,23 @@ static td_status add_column(tdi_csv_columns *columns, const char *name, tdi_cell
     return column.at < 0 ? no_such_column(columns, name, error) : TD_OK;
 }
 
-/* Checks the name "x", or "x0", "x1", ... in order, inputs before targets, and appends the group. */
+/* Checks the name "x", or "x0", "x1", ... in order, inputs before targets, weights last, and appends the group. */
 static td_status add_group(tdi_csv_columns *columns, const char *name, tdi_error *error)
 {
-    bool target = *name == 'y';
-    int next = target ? columns->n_groups - columns->n_x : columns->n_x;
+    bool target = *name == 'y', weight = *name == 'w';
+    int before = *name == 'x' ? 0 : target ? columns->n_x : columns->n_x + columns->n_y;
+    int next = columns->n_groups - before, all = target ? columns->n_y : *name == 'x' ? columns->n_x : next;
     char numbered[16];
     snprintf(numbered, sizeof numbered, "%c%d", *name, next);
     bool plain = next == 0 && name[0] && !name[1];
-    if (!(target || (*name == 'x' && columns->n_groups == columns->n_x)) || !(plain || strcmp(name, numbered) == 0))
+    if (!(*name == 'x' || target || weight) || next != all || !(plain || strcmp(name, numbered) == 0))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "features: expected x (or x0, x1, ...) and then y (or y0, y1, ...), got \"%s\"", name);
     if (columns->n_groups == TDI_MAX_COLUMNS)
-        return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d inputs and targets", TDI_MAX_COLUMNS);
+        return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d inputs, targets and weights", TDI_MAX_COLUMNS);
     snprintf(columns->groups[columns->n_groups++].name, sizeof columns->groups[0].name, "%s", name);
-    columns->n_x += !target;
+    columns->n_x += *name == 'x';
+    columns->n_y += target;
     return TD_OK;
 }
 
@@ -140,12 +143,38 @@ static td_status add_the_others(tdi_csv_columns *columns, const char *words, tdi
     return TD_OK;
 }
 
-td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, bool targets, tdi_error *error)
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+/* The last column that is not a weight. */
+static const char *last_name(const tdi_csv_columns *columns, const char *weights)
+{
+    int last = columns->n_names - 1;
+    while (last > 0 && is_listed(weights, columns->names[last]))
+        last--;
+    return columns->names[last];
+}
+
+/* The columns by roles, as in "y=pm2.5,w=trust"; the caller frees it. NULL: there is no memory. */
+static char *words_of(const tdi_csv_columns *columns, const char *features, const char *weights)
 {
     tdi_text last = {0};
-    if (!features)
-        tdi_text_format(&last, "y=%s", columns->names[columns->n_names - 1]);
-    char *words = features ? strdup(features) : last.chars;
+    tdi_text_format(&last, "y=%s", last_name(columns, weights));
+    char *words = tdi_features_and_weights(&(td_open_args){.features = features, .sample_weight = weights}, last.chars);
+    tdi_text_free(&last);
+    return words;
+}
+
+td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, const char *weights, bool targets,
+                         tdi_error *error)
+{
+    char *words = words_of(columns, features, weights);
     if (!words)
         return tdi_no_memory(error);
     td_status status = *words == 'y' ? add_the_others(columns, words, error) : TD_OK;

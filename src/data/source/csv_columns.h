@@ -13,7 +13,7 @@ typedef enum tdi_cells { TDI_CELLS_NUMBERS = 0, TDI_CELLS_CODES, TDI_CELLS_ONE_H
 typedef struct tdi_csv_column {
     char *name;
     tdi_cells cells;
-    int group;                  /* number of the input or target that it belongs to, in tdi_csv_columns.groups */
+    int group;                  /* number of the input, target or weight that it belongs to, in tdi_csv_columns.groups */
     int at;                     /* number of its cell in a record */
     tdi_vec(char *) categories; /* in the order of their codes */
     bool known;                 /* a recipe gives categories and mean, which then do not change */
@@ -21,9 +21,9 @@ typedef struct tdi_csv_column {
     int64_t count;              /* number of those cells */
 } tdi_csv_column;
 
-/* An input or a target: one or more columns side by side. */
+/* An input, a target or weights: one or more columns side by side. */
 typedef struct tdi_csv_group {
-    char name[16]; /* "x", "y", "x0", ... */
+    char name[16]; /* "x", "y", "w", "x0", ... */
     int64_t width; /* numbers per row; known once the categories are */
 } tdi_csv_group;
 
@@ -31,7 +31,7 @@ typedef struct tdi_csv_columns {
     char *path;   /* the file whose header was read, for messages */
     char **names; /* [n_names] the file's columns */
     int n_names;
-    int n_x, n_groups; /* inputs come before targets */
+    int n_x, n_y, n_groups; /* inputs come before targets, and these before weights */
     tdi_csv_group groups[TDI_MAX_COLUMNS];
     tdi_vec(tdi_csv_column) list;
 } tdi_csv_columns;
@@ -42,9 +42,10 @@ td_status tdi_csv_header(const tdi_csv *csv, const tdi_csv_record *first, const 
                          bool *is_data, tdi_error *error);
 
 /* Chooses columns by `features`: "x=TEMP,PRES,wind:one-hot,y=pm2.5". A word without "=" belongs to the name before it.
- * Without x the inputs are all columns that are not in y; without features y is the last column. With `targets` false
- * there is no y. */
-td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, bool targets, tdi_error *error);
+ * Without x the inputs are all columns that are in neither y nor `weights`, "w" or "w0,w1"; without features y is the last
+ * column that is not in `weights`, which may be NULL. With `targets` false there is no y. */
+td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, const char *weights, bool targets,
+                         tdi_error *error);
 
 /* Sets *value to a cell's number or its category's code; NaN when it is missing (empty, NA, N/A, NaN or null). */
 td_status tdi_csv_cell(const tdi_csv *csv, tdi_csv_column *column, const char *cell, float *value, tdi_error *error);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "data/array_names.h"
 #include "data/file_list.h"
 #include "data/recipe.h"
 #include "data/sample_reader.h"
@@ -273,11 +274,16 @@ static td_shape resolve_form(tdi_image_form *form, const td_open_args *args, boo
     return TD_SHAPE(form->image.height, form->image.width, form->image.channels);
 }
 
+static tdi_column_role role_of(const char *name)
+{
+    return *name == 'x' ? TDI_X : *name == 'y' ? TDI_Y : TDI_WEIGHT;
+}
+
 static td_status add_column(tfrecord_source *source, const parsed *first, const char *name, const char *key,
                             const td_open_args *args, tdi_error *error)
 {
     tdi_source *base = &source->reader.source;
-    int at = base->n_x + base->n_y;
+    int at = tdi_source_columns(base);
     if (at == TDI_MAX_COLUMNS)
         return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d", TDI_MAX_COLUMNS);
     feature *facts = &source->features[at];
@@ -286,25 +292,25 @@ static td_status add_column(tfrecord_source *source, const parsed *first, const 
     TDI_TRY(look(first, facts, false, error));
     snprintf(column->name, sizeof column->name, "%s", name);
     column->dtype = kind_dtypes[facts->kind];
-    column->scale = *name == 'y' ? 1 : args->scale != 0 ? args->scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
+    column->scale = *name != 'x' ? 1 : args->scale != 0 ? args->scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
     if (facts->kind == FEATURE_IMAGE)
-        column->shape = resolve_form(&facts->form, args, *name == 'y');
+        column->shape = resolve_form(&facts->form, args, *name != 'x');
     else if (facts->count != 1)
         column->shape = TD_SHAPE(facts->count);
     if (facts->kind != FEATURE_IMAGE && facts->count < 1)
         return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" is empty", first->where, key);
-    *(*name == 'y' ? &base->n_y : &base->n_x) += 1;
+    *tdi_source_count_of(base, role_of(name)) += 1;
     return TD_OK;
 }
 
-/* True for the next name in order: "x" or "x0", "x1", ..., then "y" or "y0", ... */
-static bool is_column_name(const char *name, const tdi_source *source)
+/* True for the next name in order: "x" or "x0", "x1", ..., then "y" or "y0", ..., then the same for "w", weights. */
+static bool is_column_name(const char *name, tdi_source *source)
 {
     char numbered[16];
-    int next = *name == 'y' ? source->n_y : source->n_x;
+    int next = *tdi_source_count_of(source, role_of(name));
+    bool in_order = (*name == 'w' || !source->n_w) && (*name != 'x' || !source->n_y);
     snprintf(numbered, sizeof numbered, "%c%d", *name, next);
-    return (*name == 'y' || (*name == 'x' && source->n_y == 0)) &&
-           ((next == 0 && name[1] == '\0') || strcmp(name, numbered) == 0);
+    return strchr("xyw", *name) && in_order && ((next == 0 && name[1] == '\0') || strcmp(name, numbered) == 0);
 }
 
 static td_status add_columns(tfrecord_source *source, const parsed *first, char *features, const td_open_args *args,
@@ -425,7 +431,7 @@ static td_status find_columns(tfrecord_source *source, const td_open_args *args,
     }
     if (status != TD_OK)
         return tdi_fail(error, status, "%s", seen.message);
-    char *features = strdup(args->features ? args->features : DEFAULT_FEATURES);
+    char *features = tdi_features_and_weights(args, DEFAULT_FEATURES);
     status = features ? add_columns(source, &first, features, args, error) : tdi_no_memory(error);
     free(features);
     source->reader.source.recipe = status == TD_OK ? make_recipe(source, args, &first) : NULL;
@@ -468,5 +474,6 @@ static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, td
 }
 
 const tdi_source_format tdi_source_tfrecord = {"files.tfrecord or .tfrecord.gz",
-                                               TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,
+                                               TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES |
+                                                   TDI_OPEN_SAMPLE_WEIGHT,
                                                tfrecord_claims, tfrecord_open, ""};

@@ -117,7 +117,8 @@ static td_status compute_gradients(td_training *training, tdi_error *error)
     tdi_source_feed feed = {.source = training->source,
                             .order = training->order,
                             .batch = rows,
-                            .n_inputs = training->model->architecture->n_inputs};
+                            .n_inputs = training->model->architecture->n_inputs,
+                            .n_targets = training->model->architecture->n_outputs};
     tdi_job job = {.mode = TDI_GRADIENTS,
                    .feed = tdi_feed_source(&feed),
                    .steps = 1,
