@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chart.h"
+#include "class_weights.h"
 #include "options.h"
 #include "output_conflicts.h"
 #include "picture.h"
@@ -15,6 +16,7 @@ struct find {
     const struct options *options;
     struct session session;
     td_data *data;
+    struct class_weights class_weights;
     FILE *log;
     td_rate_test *test;
 };
@@ -149,6 +151,9 @@ static int prepare(struct find *find)
         status = output_conflicts_check(options, options->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &find->session, &find->data);
+    if (status == TOOL_DONE)
+        status = class_weights_read(options->class_weight, td_data_recipe(find->data),
+                                    td_model_recipe(find->session.model), &find->class_weights);
     return status == TOOL_DONE ? open_log(find) : status;
 }
 
@@ -166,6 +171,9 @@ static int find_and_report(struct find *find)
                                                                             .steps = (int)options->steps,
                                                                             .batch_size = options->batch_size,
                                                                             .seed = (uint64_t)options->seed,
+                                                                            .class_weight = find->class_weights.list,
+                                                                            .balance_classes =
+                                                                                find->class_weights.balanced ? TD_YES : TD_NO,
                                                                             .adapt = options->adapt ? TD_YES : TD_NO});
     if (stop_signal())
         return 128 + stop_signal();
@@ -182,6 +190,7 @@ static int run(const struct options *options)
         fclose(find.log);
     td_rate_test_free(find.test);
     td_data_release(find.data);
+    class_weights_release(&find.class_weights);
     session_close(&find.session);
     return status;
 }

@@ -61,8 +61,10 @@ struct options {
     struct rate_schedule schedule;
     struct epoch_rates epoch_rates;
     td_loss loss;
-    bool from_logits, metrics_given;
+    bool from_logits, metrics_given, weighted_metrics_given;
     td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with kind TD_METRIC_END */
+    td_metric weighted_metrics[TOOL_MAX_METRICS + 1];
+    const char *sample_weight, *class_weight;
 };
 
 enum option_key {
@@ -106,6 +108,9 @@ enum option_key {
     KEY_LOSS,
     KEY_FROM_LOGITS,
     KEY_METRICS,
+    KEY_WEIGHTED_METRICS,
+    KEY_SAMPLE_WEIGHT,
+    KEY_CLASS_WEIGHT,
     KEY_JSON,
     KEY_TIME,
     KEY_MODE,
@@ -245,6 +250,18 @@ enum option_key {
     {                                                                                                                  \
         "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \
     }
+#define OPTIONS_LOSS_WEIGHTS                                                                                           \
+    {"sample-weight",                                                                                                  \
+     KEY_SAMPLE_WEIGHT,                                                                                                \
+     "NAME|none",                                                                                                      \
+     0,                                                                                                                \
+     "The array, column, feature or .npy file that weighs each sample's loss; one for each output with commas "        \
+     "(default: sample_weight in an .npz or HDF5 file that has it)",                                                   \
+     0},                                                                                                               \
+    {                                                                                                                  \
+        "class-weight", KEY_CLASS_WEIGHT, "LIST|balanced", 0,                                                          \
+            "Weigh losses by their class, as 0:1,1:5 or cat:1,dog:5; balanced: the rarer, the more", 0                 \
+    }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \
         "batch-size", KEY_BATCH_SIZE, "N", 0,                                                                          \
@@ -369,6 +386,10 @@ enum option_key {
             "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, auc, mean_io_u, "              \
             "mean_absolute_error, ..., or none",                                                                       \
             0                                                                                                          \
+    },                                                                                                                 \
+    {                                                                                                                  \
+        "weighted-metrics", KEY_WEIGHTED_METRICS, "LIST", 0,                                                           \
+            "Metrics that count each sample by its weight, as the loss does", 0                                       \
     }
 
 /* The forms of DATA, for help texts. */

@@ -229,12 +229,12 @@ static int merge_loss(const struct options *options, td_loss of_file, td_loss *m
     }
 }
 
-/* Copies the options' metrics. Whether an AUC's predictions are logits follows from the loss. */
-static void choose_metrics(const struct options *options, td_loss loss, td_metric metrics[TOOL_MAX_METRICS + 1])
+/* Copies metrics[TOOL_MAX_METRICS + 1] of the options. Whether an AUC's predictions are logits follows from the loss. */
+static void choose_metrics(const td_metric *given, td_loss loss, td_metric *metrics)
 {
     bool logits = loss == TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS ||
                   loss == TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS || loss == TD_BINARY_CROSSENTROPY_FROM_LOGITS;
-    memcpy(metrics, options->metrics, sizeof options->metrics);
+    memcpy(metrics, given, (TOOL_MAX_METRICS + 1) * sizeof *metrics);
     for (td_metric *metric = metrics; metric->kind != TD_METRIC_END; metric++)
         if (metric->kind == TD_METRIC_AUC && logits)
             metric->from_logits = TD_YES;
@@ -258,13 +258,15 @@ int session_compile(const struct options *options, struct session *session, enum
         return status;
     if (!changes_optimizer(options, &of_file))
         optimizer = (td_optimizer){.kind = TD_OPTIMIZER_NONE};
-    td_metric metrics[TOOL_MAX_METRICS + 1];
-    choose_metrics(options, loss == TD_LOSS_NONE ? loss_of_file : loss, metrics);
+    td_metric metrics[TOOL_MAX_METRICS + 1], weighted[TOOL_MAX_METRICS + 1];
+    choose_metrics(options->metrics, loss == TD_LOSS_NONE ? loss_of_file : loss, metrics);
+    choose_metrics(options->weighted_metrics, loss == TD_LOSS_NONE ? loss_of_file : loss, weighted);
     if (td_compile_(&(td_compile_args){.model = session->model,
                                        .optimizer = optimizer,
                                        .loss = loss,
                                        .ignore_class = options->ignore_class,
                                        .metrics = options->metrics_given ? metrics : NULL,
+                                       .weighted_metrics = options->weighted_metrics_given ? weighted : NULL,
                                        .strategy = {.devices = options->devices, .shards = (int)options->shards},
                                        .steps_per_execution = options->steps_per_execution,
                                        .rematerialize = options->rematerialize ? TD_YES : TD_NO,

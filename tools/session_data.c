@@ -16,12 +16,13 @@ static int data_failed(const char *option, td_data **data)
     return status;
 }
 
-static int open_data(const struct options *options, const struct request *request, td_data **data)
+static td_data *open_with(const struct options *options, const struct request *request, const char *sample_weight)
 {
-    *data = td_open_(&(td_open_args){.path = request->path,
+    return td_open_(&(td_open_args){.path = request->path,
                                      .role = request->role,
                                      .scale = options->scale.value,
                                      .features = options->features,
+                                     .sample_weight = sample_weight,
                                      .image_size = options->image_size,
                                      .skip_errors = options->skip_errors ? TD_YES : TD_NO,
                                      .missing = options->missing,
@@ -29,7 +30,30 @@ static int open_data(const struct options *options, const struct request *reques
                                      .horizon = options->horizon,
                                      .targets = request->inputs_only ? TD_NO : TD_YES,
                                      .recipe = request->recipe});
-    const char *reason;
+}
+
+/* Validation data need not have the weights of the training data, but it is said when they do not. */
+static void open_unweighted(const struct options *options, const struct request *request, td_data **data)
+{
+    td_data *other = open_with(options, request, "none");
+    if (td_data_error(other)) {
+        td_data_release(other);
+        return;
+    }
+    fprintf(stderr, "%s: --%s: %s; its samples count alike\n", program_invocation_name, request->option,
+            td_data_error(*data));
+    td_data_release(*data);
+    *data = other;
+}
+
+static int open_data(const struct options *options, const struct request *request, td_data **data)
+{
+    *data = open_with(options, request, options->sample_weight);
+    if (request->role == TD_TEST && options->n_train && options->sample_weight && td_data_error(*data))
+        open_unweighted(options, request, data);
+    const char *reason, *note = td_data_note(*data);
+    if (*note && !options->quiet)
+        fprintf(stderr, "%s: --%s: %s: %s\n", program_invocation_name, request->option, request->path, note);
     int64_t skipped = td_data_skipped(*data, &reason);
     if (skipped)
         fprintf(stderr, "%s: --%s: %lld samples are left out; the first: %s\n", program_invocation_name,

@@ -197,6 +197,8 @@ typedef struct td_metric {
     td_optional class_id; /* Precision, Recall: of this entry of the last axis alone; all */
     int num_classes;      /* IoU, MeanIoU: the numbers in the output's last axis */
     const int *target_class_ids; /* IoU, BinaryIoU: TD_CLASSES(1, 4), the mean over these; copied; NULL: over all */
+    td_choice fractions;         /* IoU, MeanIoU, BinaryIoU among weighted_metrics: weights count as they are; no: as whole
+                                  * numbers, their fractions cut off, as Keras counts them unless its dtype is a float */
     td_optional ignore_class;    /* IoU, MeanIoU: what is of this class is not counted; none */
     td_choice sparse_y_true, sparse_y_pred; /* IoU, MeanIoU: class numbers, not a number for each class; not Keras's
                                              * default (yes), but what the shapes say */

@@ -338,7 +338,7 @@ void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *
     if (tdi_has_thresholds(metric))
         tdi_thresholds_accumulate(graph, metric, values, target, weights, slot);
     else if (classes)
-        tdi_count_pairs(graph, values, weights, classes, slot);
+        tdi_count_pairs(graph, values, weights, &(tdi_count_pairs_attrs){classes, metric->fractions != TD_YES}, slot);
     else
         tdi_accumulate(graph, values, weights, slot);
 }

@@ -359,7 +359,7 @@ static void count_confusion(builder *b, int output)
         return;
     slots->confusion[output] = take_slots(b, tdi_count_accumulators(classes));
     tdi_node *pairs = tdi_class_pairs(b->graph, b->predictions[output], b->targets[output], &attrs);
-    tdi_count_pairs(b->graph, pairs, NULL, classes, slots->confusion[output]);
+    tdi_count_pairs(b->graph, pairs, NULL, &(tdi_count_pairs_attrs){classes, false}, slots->confusion[output]);
 }
 
 static td_status build(builder *b)

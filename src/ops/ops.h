@@ -320,8 +320,10 @@ int64_t tdi_class_pair(const tdi_call *call, int64_t position); /* one of them; 
 /* Adds how often each pair occurs to a matrix of doubles that begins at metric accumulator `slot`. An effect. */
 typedef struct tdi_count_pairs_attrs {
     int classes;
+    bool whole; /* the fractions of weights are cut off */
 } tdi_count_pairs_attrs;
-tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, tdi_node *weights, int classes, int slot);
+tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, tdi_node *weights, const tdi_count_pairs_attrs *attrs,
+                          int slot);
 /* The number of accumulators, of two doubles each, that such a matrix takes. */
 static inline int tdi_count_accumulators(int classes)
 {

@@ -56,7 +56,7 @@ static tdi_node *build_accumulate(tdi_graph *graph, tdi_node *const *leaf, const
 
 static tdi_node *build_count_pairs(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    return tdi_count_pairs(graph, leaf[0], c->n_leaves > 1 ? leaf[1] : NULL, 2, 0);
+    return tdi_count_pairs(graph, leaf[0], c->n_leaves > 1 ? leaf[1] : NULL, &(tdi_count_pairs_attrs){2, true}, 0);
 }
 
 static const float class_weights[] = {0.5f, 2, 0};

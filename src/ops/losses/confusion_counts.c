@@ -83,10 +83,13 @@ static void count_reference(const tdi_call *call)
     const float *pairs = call->in[0].data;
     double *counts = call->out.data;
     const float *weights = call->n_in > 1 ? call->in[1].data : NULL;
+    bool whole = ((const tdi_count_pairs_attrs *)call->attrs)->whole;
     int64_t count = tdi_shape_elements(&call->in[0].shape), each = weights ? tdi_elements_per_weight(call, 1) : 1;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        double weight = weights ? (double)weights[i / each] : 1;
         if (pairs[i] >= 0)
-            counts[(int64_t)pairs[i]] += weights ? (double)weights[i / each] : 1;
+            counts[(int64_t)pairs[i]] += whole ? trunc(weight) : weight;
+    }
 }
 
 const tdi_op tdi_op_class_pairs = {.name = "class_pairs",
@@ -113,9 +116,10 @@ tdi_node *tdi_class_pairs(tdi_graph *graph, tdi_node *prediction, tdi_node *targ
     return tdi_node_create(graph, &tdi_op_class_pairs, attrs, 2, (tdi_node *[]){prediction, target});
 }
 
-tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, tdi_node *weights, int classes, int slot)
+tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, tdi_node *weights, const tdi_count_pairs_attrs *attrs,
+                          int slot)
 {
-    tdi_node *node = tdi_node_create(graph, &tdi_op_count_pairs, &(tdi_count_pairs_attrs){classes}, weights ? 2 : 1,
+    tdi_node *node = tdi_node_create(graph, &tdi_op_count_pairs, attrs, weights ? 2 : 1,
                                      (tdi_node *[]){pairs, weights});
     if (node) {
         node->home = TDI_HOME_METRIC;
