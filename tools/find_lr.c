@@ -163,18 +163,18 @@ static int find_and_report(struct find *find)
     td_data *data = find->data;
     find->data = NULL; /* td_find_learning_rate adopts it */
     stop_on_signals(find->session.context);
-    td_status status = td_find_learning_rate_(&(td_find_learning_rate_args){.model = find->session.model,
-                                                                            .data = data,
-                                                                            .test = &find->test,
-                                                                            .start = (double)options->start_lr.value,
-                                                                            .end = (double)options->end_lr.value,
-                                                                            .steps = (int)options->steps,
-                                                                            .batch_size = options->batch_size,
-                                                                            .seed = (uint64_t)options->seed,
-                                                                            .class_weight = find->class_weights.list,
-                                                                            .balance_classes =
-                                                                                find->class_weights.balanced ? TD_YES : TD_NO,
-                                                                            .adapt = options->adapt ? TD_YES : TD_NO});
+    td_status status = td_find_learning_rate_(
+        &(td_find_learning_rate_args){.model = find->session.model,
+                                      .data = data,
+                                      .test = &find->test,
+                                      .start = (double)options->start_lr.value,
+                                      .end = (double)options->end_lr.value,
+                                      .steps = (int)options->steps,
+                                      .batch_size = options->batch_size,
+                                      .seed = (uint64_t)options->seed,
+                                      .class_weight = find->class_weights.list,
+                                      .balance_classes = find->class_weights.balanced ? TD_YES : TD_NO,
+                                      .adapt = options->adapt ? TD_YES : TD_NO});
     if (stop_signal())
         return 128 + stop_signal();
     return status == TD_OK ? report(find) : session_failed(&find->session);
@@ -206,6 +206,7 @@ static const struct argp_option options[] = {
     OPTION_CACHE,
     OPTION_AUGMENT,
     OPTIONS_READING,
+    OPTIONS_LOSS_WEIGHTS,
     OPTION_GROUP("Test:", GROUP_TEST),
     {"start-lr", KEY_START_LR, "F", 0, "The first step's rate (default: 1e-7)", 0},
     {"end-lr", KEY_END_LR, "F", 0, "The last step's rate (default: 10)", 0},

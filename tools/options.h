@@ -231,7 +231,7 @@ enum option_key {
          "LIST",                                                                                                       \
          0,                                                                                                            \
          "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "     \
-         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last); HDF5: which arrays, as "                \
+         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last); npz, HDF5: which arrays, as "           \
          "x0=/a,x1=/b,y=/c",                                                                                           \
          0},                                                                                                           \
         {"missing",                                                                                                    \
@@ -381,15 +381,16 @@ enum option_key {
          0,                                                                                                            \
          "The model ends in raw scores (no softmax or sigmoid); for the cross-entropies",                              \
          0},                                                                                                           \
-    {                                                                                                                  \
-        "metrics", KEY_METRICS, "LIST", 0,                                                                             \
-            "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, auc, mean_io_u, "              \
-            "mean_absolute_error, ..., or none",                                                                       \
-            0                                                                                                          \
-    },                                                                                                                 \
+        {"metrics",                                                                                                    \
+         KEY_METRICS,                                                                                                  \
+         "LIST",                                                                                                       \
+         0,                                                                                                            \
+         "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, auc, mean_io_u, "                 \
+         "mean_absolute_error, ..., or none",                                                                          \
+         0},                                                                                                           \
     {                                                                                                                  \
         "weighted-metrics", KEY_WEIGHTED_METRICS, "LIST", 0,                                                           \
-            "Metrics that count each sample by its weight, as the loss does", 0                                       \
+            "Metrics that count each sample by its weight, as the loss does", 0                                        \
     }
 
 /* The forms of DATA, for help texts. */

@@ -229,7 +229,8 @@ static int merge_loss(const struct options *options, td_loss of_file, td_loss *m
     }
 }
 
-/* Copies metrics[TOOL_MAX_METRICS + 1] of the options. Whether an AUC's predictions are logits follows from the loss. */
+/* Copies metrics[TOOL_MAX_METRICS + 1] of the options. Whether an AUC's predictions are logits follows from the loss.
+ */
 static void choose_metrics(const td_metric *given, td_loss loss, td_metric *metrics)
 {
     bool logits = loss == TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS ||

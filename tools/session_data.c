@@ -19,17 +19,17 @@ static int data_failed(const char *option, td_data **data)
 static td_data *open_with(const struct options *options, const struct request *request, const char *sample_weight)
 {
     return td_open_(&(td_open_args){.path = request->path,
-                                     .role = request->role,
-                                     .scale = options->scale.value,
-                                     .features = options->features,
-                                     .sample_weight = sample_weight,
-                                     .image_size = options->image_size,
-                                     .skip_errors = options->skip_errors ? TD_YES : TD_NO,
-                                     .missing = options->missing,
-                                     .window = options->window,
-                                     .horizon = options->horizon,
-                                     .targets = request->inputs_only ? TD_NO : TD_YES,
-                                     .recipe = request->recipe});
+                                    .role = request->role,
+                                    .scale = options->scale.value,
+                                    .features = options->features,
+                                    .sample_weight = sample_weight,
+                                    .image_size = options->image_size,
+                                    .skip_errors = options->skip_errors ? TD_YES : TD_NO,
+                                    .missing = options->missing,
+                                    .window = options->window,
+                                    .horizon = options->horizon,
+                                    .targets = request->inputs_only ? TD_NO : TD_YES,
+                                    .recipe = request->recipe});
 }
 
 /* Validation data need not have the weights of the training data, but it is said when they do not. */

@@ -50,7 +50,7 @@ typedef struct td_open_args {
     td_image_size image_size; /* bring all images to this size, as td_resize; 0: all must have the first one's */
     /* Which feature of a TFRecord is what, NULL: "x=image/encoded,y=image/class/label"; which columns of a CSV, as
      * "x=TEMP,PRES,wind:one-hot,y=pm2.5" (":codes": the category's number), NULL: y is the last, x all others; which
-     * arrays of an HDF5 file, as "x0=/a,x1=/b,y=/c", NULL: those in the path, or x and y. */
+     * arrays of an .npz or HDF5 file, as "x0=a,x1=b,y=c", NULL: those in the path, or x and y. */
     const char *features;
     td_choice skip_errors; /* yes: samples that cannot be read are left out and counted (td_data_skipped); no */
     td_missing missing;    /* CSV */
@@ -59,12 +59,12 @@ typedef struct td_open_args {
     int64_t horizon;       /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
     td_choice targets;     /* no: y and sample_weight are not needed, and a CSV's windows go to its end; yes */
     /* Which arrays weigh the losses: of an .npz, HDF5 or TFRecord file or the columns of a CSV, by their names; of
-     * "x.npy,y.npy" another .npy file. One for all outputs, or one for each in turn, with commas. NULL: sample_weight (or
-     * with x_train and x_test sample_weight_train and sample_weight_test, or sample_weight0, sample_weight1, ...) where an
-     * .npz or HDF5 file has it; "none": no array. */
+     * "x.npy,y.npy" another .npy file. One for all outputs, or one for each in turn, with commas. NULL: sample_weight
+     * (or with x_train and x_test sample_weight_train and sample_weight_test, or sample_weight0, sample_weight1, ...)
+     * where an .npz or HDF5 file has it; "none": no array. */
     const char *sample_weight;
-    const char *recipe;    /* td_model_recipe: what the arguments above leave open is as in the data that the model was
-                            * trained on, its categories and means too; NULL: none */
+    const char *recipe; /* td_model_recipe: what the arguments above leave open is as in the data that the model was
+                         * trained on, its categories and means too; NULL: none */
 } td_open_args;
 
 /* Opens `path`: a folder of JPEG or PNG images (one folder a class; or "images,labels", two folders of which the second
@@ -101,8 +101,8 @@ typedef struct td_arrays_args {
     td_shape y_shape; /* rank 0: one number a sample */
     td_dtype y_dtype; /* TD_FLOAT32 */
     float scale;      /* x is multiplied by this; 0: 1 */
-    /* Weights of the losses, as Keras's sample_weight: [samples], or [samples, sample_weight_shape...] with a weight for
-     * each position of the output, [time] of an output [time, classes]; NULL: none. */
+    /* Weights of the losses, as Keras's sample_weight: [samples], or [samples, sample_weight_shape...] with a weight
+     * for each position of the output, [time] of an output [time, classes]; NULL: none. */
     const float *sample_weight;
     td_shape sample_weight_shape; /* rank 0: one number a sample */
 } td_arrays_args;
@@ -119,8 +119,8 @@ TD_API int64_t td_data_samples(const td_data *data);
 /* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
  * wrong with the first of them, borrowed until the data is released. */
 TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
-/* What opening the data found that its user should know: which arrays of the file are not used, and which one weighs the
- * losses without having been named; "" for nothing. Borrowed until the data is released. */
+/* What opening the data found that its user should know: which arrays of the file are not used, and which one weighs
+ * the losses without having been named; "" for nothing. Borrowed until the data is released. */
 TD_API const char *td_data_note(const td_data *data);
 /* How the data was read, for `.recipe`: JSON, borrowed until the data is released; NULL for formats that need none.
  * td_fit keeps it with the model, td_save in the model's file. */

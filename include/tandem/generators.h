@@ -25,16 +25,16 @@ typedef struct td_generator_args {
     td_location at;
     td_shape x_shape; /* of one sample */
     td_guard guard;
-    td_dtype x_dtype;        /* TD_FLOAT32 */
-    td_shape y_shape;        /* rank 0: a number */
-    td_dtype y_dtype;        /* TD_FLOAT32 */
-    td_choice targets;       /* yes, the default: every sample has a y */
-    float scale;             /* x is multiplied by this; 0: 1 */
-    const td_column *more_x; /* TD_COLUMNS(...): inputs behind the first, copied; NULL: none */
-    const td_column *more_y; /* targets behind the first */
+    td_dtype x_dtype;               /* TD_FLOAT32 */
+    td_shape y_shape;               /* rank 0: a number */
+    td_dtype y_dtype;               /* TD_FLOAT32 */
+    td_choice targets;              /* yes, the default: every sample has a y */
+    float scale;                    /* x is multiplied by this; 0: 1 */
+    const td_column *more_x;        /* TD_COLUMNS(...): inputs behind the first, copied; NULL: none */
+    const td_column *more_y;        /* targets behind the first */
     const td_column *sample_weight; /* weights of the losses (data.h): one for all outputs, or one for each target; a
                                      * function writes them behind the targets, y[n] with n targets; NULL: none */
-    void *user;              /* passed to each function */
+    void *user;                     /* passed to each function */
 
     /* Either: writes sample number `sample`, whichever is asked for: input i to x[i], target o to y[o], each packed, in
      * its dtype; x[i] or y[o] is NULL where it is not wanted, y is NULL without targets. Several threads call it at

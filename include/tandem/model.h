@@ -197,9 +197,9 @@ typedef struct td_metric {
     td_optional class_id; /* Precision, Recall: of this entry of the last axis alone; all */
     int num_classes;      /* IoU, MeanIoU: the numbers in the output's last axis */
     const int *target_class_ids; /* IoU, BinaryIoU: TD_CLASSES(1, 4), the mean over these; copied; NULL: over all */
-    td_choice fractions;         /* IoU, MeanIoU, BinaryIoU among weighted_metrics: weights count as they are; no: as whole
-                                  * numbers, their fractions cut off, as Keras counts them unless its dtype is a float */
-    td_optional ignore_class;    /* IoU, MeanIoU: what is of this class is not counted; none */
+    td_choice fractions;      /* IoU, MeanIoU, BinaryIoU among weighted_metrics: weights count as they are; no: as whole
+                               * numbers, their fractions cut off, as Keras counts them unless its dtype is a float */
+    td_optional ignore_class; /* IoU, MeanIoU: what is of this class is not counted; none */
     td_choice sparse_y_true, sparse_y_pred; /* IoU, MeanIoU: class numbers, not a number for each class; not Keras's
                                              * default (yes), but what the shapes say */
 } td_metric;
@@ -265,8 +265,8 @@ typedef struct td_compile_args {
                                * it, with another loss none */
     float delta;              /* Huber: where it turns from a parabola to a line; 0: as the model has it, else 1 */
     const td_metric *metrics; /* NULL: keep the model's */
-    const td_metric *weighted_metrics; /* those that count by sample_weight and class_weight, as the loss does; NULL: keep
-                                        * the model's */
+    const td_metric *weighted_metrics; /* those that count by sample_weight and class_weight, as the loss does; NULL:
+                                        * keep the model's */
     td_strategy strategy;
     td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
                                 less memory, a little more time; in the same precision and by the same kernels, some
@@ -330,9 +330,9 @@ typedef struct td_class_weight {
 #define TD_CLASS_WEIGHTS_END  (-1)
 
 /* Where data have weights (td_arrays, td_open, td_generator: sample_weight), td_fit and td_evaluate multiply each
- * sample's loss, or each position's, by its weight, as Keras's sample_weight does. A loss of a batch is the sum over all
- * of them divided by how many there are, those of weight 0 too; with an ignored class by how many count. Metrics are not
- * weighted but those of td_compile's weighted_metrics, which are means by weight. */
+ * sample's loss, or each position's, by its weight, as Keras's sample_weight does. A loss of a batch is the sum over
+ * all of them divided by how many there are, those of weight 0 too; with an ignored class by how many count. Metrics
+ * are not weighted but those of td_compile's weighted_metrics, which are means by weight. */
 
 typedef struct td_fit_args {
     td_location at;
@@ -353,11 +353,11 @@ typedef struct td_fit_args {
      * its class's weight, as Keras's class_weight does (of one-hot targets the largest is the class; a single number is
      * rounded), and by the data's weights too. The validation is not weighted so. NULL: no class has a weight. */
     const td_class_weight *class_weight;
-    td_choice balance_classes; /* yes, instead: a class that m of n samples are of has n / (classes * m), as scikit-learn's
-                                * "balanced"; no */
-    td_choice drop_remainder; /* yes: an epoch leaves out a last batch that is not full; no */
-    uint64_t seed;            /* shuffle and dropout; 0: the model's */
-    td_choice adapt;          /* yes: Normalization layers take mean and variance of the training part first; no */
+    td_choice balance_classes; /* yes, instead: a class that m of n samples are of has n / (classes * m), as
+                                * scikit-learn's "balanced"; no */
+    td_choice drop_remainder;  /* yes: an epoch leaves out a last batch that is not full; no */
+    uint64_t seed;             /* shuffle and dropout; 0: the model's */
+    td_choice adapt;           /* yes: Normalization layers take mean and variance of the training part first; no */
     /* For large minibatches (Goyal et al., 1706.02677); what is done to the rate is said, and logged as learning_rate.
      */
     int64_t base_batch_size; /* the optimizer's rate is for so many samples: it is multiplied by batch_size / this */

@@ -1,5 +1,5 @@
-/* array_names.h - which arrays of a file are inputs, targets and weights, as td_open's `features` and `sample_weight` name
- * them. */
+/* array_names.h - which arrays of a file are inputs, targets and weights, as td_open's `features` and `sample_weight`
+ * name them. */
 #ifndef TDI_DATA_ARRAY_NAMES_H
 #define TDI_DATA_ARRAY_NAMES_H
 
@@ -19,8 +19,8 @@ const char *tdi_named_weights(const td_open_args *args);
 /* Whether an array may be taken as weights by its own name. */
 bool tdi_finds_weights(const td_open_args *args);
 
-/* The features, for NULL `or_else`, with the named weights behind them as w=a, or w0=a,w1=b; the caller frees them. NULL:
- * there is no memory. */
+/* The features, for NULL `or_else`, with the named weights behind them as w=a, or w0=a,w1=b; the caller frees them.
+ * NULL: there is no memory. */
 char *tdi_features_and_weights(const td_open_args *args, const char *or_else);
 
 /* Notes in the source that its array `name` weighs the losses, which nobody has asked for. */

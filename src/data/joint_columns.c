@@ -123,8 +123,8 @@ td_status tdi_joint_add(tdi_joint_columns *joint, const char *function, tdi_colu
     tdi_source *source = &joint->reader.source;
     int at = tdi_source_columns(source);
     if (at == TDI_MAX_COLUMNS)
-        return tdi_fail(error, TD_UNSUPPORTED, "%s: a sample has at most %d inputs, targets and weights together", function,
-                        TDI_MAX_COLUMNS);
+        return tdi_fail(error, TD_UNSUPPORTED, "%s: a sample has at most %d inputs, targets and weights together",
+                        function, TDI_MAX_COLUMNS);
     if (!is_column(column, &bytes))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: the shape, the dtype or the scale of %s%d is none: positive extents, a td_dtype and a "
@@ -139,8 +139,8 @@ td_status tdi_joint_add(tdi_joint_columns *joint, const char *function, tdi_colu
     return TD_OK;
 }
 
-td_status tdi_joint_add_list(tdi_joint_columns *joint, const char *function, tdi_column_role role, const td_column *list,
-                             tdi_error *error)
+td_status tdi_joint_add_list(tdi_joint_columns *joint, const char *function, tdi_column_role role,
+                             const td_column *list, tdi_error *error)
 {
     for (; list && list->shape.rank >= 0; list++)
         TDI_TRY(tdi_joint_add(joint, function, role, list, error));

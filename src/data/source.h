@@ -75,8 +75,8 @@ typedef struct tdi_source_run {
  * way, and a source that serves one run at a time refuses the second. Every function may block on reading files or,
  * where samples come from the user's functions, on those. */
 struct tdi_source {
-    char name[256];  /* the path, for messages */
-    int64_t samples; /* number of samples, or TDI_SAMPLES_UNKNOWN */
+    char name[256];    /* the path, for messages */
+    int64_t samples;   /* number of samples, or TDI_SAMPLES_UNKNOWN */
     int n_x, n_y, n_w; /* numbers of columns: inputs come first, then targets, then weights of the losses: one that all
                         * outputs share, or one for each target */
     tdi_column columns[TDI_MAX_COLUMNS];

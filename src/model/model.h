@@ -12,7 +12,7 @@ typedef struct tdi_runtimes tdi_runtimes; /* src/runtime/configuration.c: a comp
 
 typedef struct tdi_output_training {
     tdi_loss loss;
-    float loss_weight; /* 1 */
+    float loss_weight;                  /* 1 */
     int n_metrics, n_weighted;          /* all of them; the last ones, Keras's weighted_metrics */
     td_metric metrics[TDI_MAX_METRICS]; /* resolved; their names and lists are in the context's arena */
 } tdi_output_training;
@@ -52,9 +52,9 @@ struct td_model {
     tdi_model_state *state;
     tdi_compiled compiled;
     tdi_weighting weighting[2]; /* of steps that evaluate, and of those that train; set by their data */
-    char *recipe;  /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
-    bool bfloat16; /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
-    bool fitting;  /* a td_fit of it is under way */
+    char *recipe;               /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
+    bool bfloat16;              /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
+    bool fitting;               /* a td_fit of it is under way */
 
     tdi_runtimes *runtimes; /* NULL until first used; freed by `free_runtimes`, since they are above this folder */
     void (*free_runtimes)(tdi_runtimes *runtimes);

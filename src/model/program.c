@@ -156,14 +156,15 @@ static tdi_node *emit_weights(builder *b, int output)
     return tdi_binary(b->graph, TDI_MULTIPLY, of_class, with_rank(b->graph, of_sample, of_class->shape.rank));
 }
 
-/* Emits the output's losses as its weights leave them. As in Keras the caller takes their mean over all positions, those
- * of weight 0 too. */
+/* Emits the output's losses as its weights leave them. As in Keras the caller takes their mean over all positions,
+ * those of weight 0 too. */
 static void emit_losses(builder *b, const tdi_loss *loss, int output)
 {
     tdi_node *losses = tdi_loss_emit(b->graph, loss, b->predictions[output], b->targets[output]);
     b->weights[output] = losses ? emit_weights(b, output) : NULL;
     if (b->weights[output])
-        losses = tdi_binary(b->graph, TDI_MULTIPLY, losses, with_rank(b->graph, b->weights[output], losses->shape.rank));
+        losses =
+            tdi_binary(b->graph, TDI_MULTIPLY, losses, with_rank(b->graph, b->weights[output], losses->shape.rank));
     b->losses[output] = losses;
 }
 
@@ -529,7 +530,8 @@ static void add_metrics(const td_model *model, const tdi_metric_slots *slots, co
 {
     for (int o = 0; o < model->architecture->n_outputs; o++) {
         const tdi_output_training *training = &model->compiled.outputs[o];
-        const char *output = model->architecture->n_outputs > 1 ? model->architecture->outputs[o]->site->layer->name : "";
+        const char *output =
+            model->architecture->n_outputs > 1 ? model->architecture->outputs[o]->site->layer->name : "";
         for (int m = 0; m < training->n_metrics; m++)
             if (tdi_is_weighted(training, m) == weighted)
                 add_metric(training, m, sums ? sums + 2 * slots->metrics[o][m] : NULL, prefix, output, logs);

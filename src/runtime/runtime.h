@@ -67,8 +67,9 @@ typedef struct tdi_job {
 td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
 /* The runtime that steps that train use or, before there are any, predictions; NULL: there is none yet. */
 tdi_runtime *tdi_runtime_own(const td_model *model);
-/* Frees what the model's runtimes have for steps that train, or for those that evaluate: the next ones are made anew, as
- * when their losses are weighted otherwise. Configurations and gradients stay. Called between jobs of these kinds. */
+/* Frees what the model's runtimes have for steps that train, or for those that evaluate: the next ones are made anew,
+ * as when their losses are weighted otherwise. Configurations and gradients stay. Called between jobs of these kinds.
+ */
 void tdi_runtimes_drop_steps(const td_model *model, bool trains);
 void tdi_runtime_free(tdi_runtime *runtime);
 

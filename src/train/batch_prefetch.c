@@ -28,7 +28,7 @@ enum { LEAST_DEPTH = 3, MOST_DEPTH = 16, RING_BYTES = 16 << 20 };
 
 typedef struct batch {
     char *slots[TDI_MAX_FED]; /* [rows, ...] of each input and target, packed */
-    int64_t rows;                /* fewer than were begun where there are no more */
+    int64_t rows;             /* fewer than were begun where there are no more */
     int pieces_left;
     int failed_piece; /* the first that failed, if error.status */
     tdi_error error;

@@ -46,8 +46,8 @@ static td_status take_division(td_model *model, const td_strategy *strategy, tdi
     return status;
 }
 
-static td_status add_metrics(const td_model *model, int output, const td_metric *metrics,
-                             tdi_output_training *training, tdi_error *error)
+static td_status add_metrics(const td_model *model, int output, const td_metric *metrics, tdi_output_training *training,
+                             tdi_error *error)
 {
     for (; metrics->kind != TD_METRIC_END; metrics++) {
         if ((unsigned)metrics->kind >= TD_METRIC_COUNT)

@@ -40,12 +40,11 @@ static td_status check_column(const td_model *model, const tdi_source *source, i
                         "sample: give each output weights of its own",
                         source->name, facts->name, tdi_shape_text(&facts->shape, given),
                         model->architecture->n_outputs);
-    return tdi_fail(error, TD_INVALID_ARGUMENT,
-                    "%s: %s holds weights of shape %s a sample, but output \"%s\" takes one number a sample%s%s",
-                    source->name, facts->name, tdi_shape_text(&facts->shape, given),
-                    model->architecture->outputs[column]->site->layer->name,
-                    losses.rank ? ", or one for each of its positions: " : "",
-                    losses.rank ? tdi_shape_text(&losses, wanted) : "");
+    return tdi_fail(
+        error, TD_INVALID_ARGUMENT,
+        "%s: %s holds weights of shape %s a sample, but output \"%s\" takes one number a sample%s%s", source->name,
+        facts->name, tdi_shape_text(&facts->shape, given), model->architecture->outputs[column]->site->layer->name,
+        losses.rank ? ", or one for each of its positions: " : "", losses.rank ? tdi_shape_text(&losses, wanted) : "");
 }
 
 static td_status take_columns(const td_model *model, const tdi_source *source, tdi_weighting *weighting,
@@ -53,10 +52,11 @@ static td_status take_columns(const td_model *model, const tdi_source *source, t
 {
     weighting->columns = source->n_w;
     if (source->n_w > 1 && source->n_w != model->architecture->n_outputs)
-        return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "%s has %d arrays of weights, but model \"%s\" has %d output%s: give one for all, or one for each",
-                        source->name, source->n_w, model->architecture->name, model->architecture->n_outputs,
-                        model->architecture->n_outputs == 1 ? "" : "s");
+        return tdi_fail(
+            error, TD_INVALID_ARGUMENT,
+            "%s has %d arrays of weights, but model \"%s\" has %d output%s: give one for all, or one for each",
+            source->name, source->n_w, model->architecture->name, model->architecture->n_outputs,
+            model->architecture->n_outputs == 1 ? "" : "s");
     for (int i = 0; i < source->n_w; i++)
         TDI_TRY(check_column(model, source, i, weighting, error));
     return TD_OK;
@@ -139,7 +139,7 @@ static void count_values(census *of, const float *values, int64_t elements)
     int64_t width = tdi_loss_wants_classes(loss) ? 1 : output->dim[output->rank - 1];
     for (int64_t i = 0; i < elements / width; i++) {
         int64_t class = class_at(of, values, i, width);
-        if (class < 0 || class >= of->classes || tdi_ignores(&loss->ignore, (int32_t)class))
+        if (class < 0 || class >= of->classes || tdi_ignores(&loss->ignore, (int32_t) class))
             continue;
         of->counts[class]++;
         of->counted++;
@@ -203,11 +203,13 @@ static td_status take_classes(const td_model *model, tdi_source *source, const t
     if (!wanted->class_weight && !wanted->balanced)
         return TD_OK;
     if (wanted->class_weight && wanted->balanced)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "class_weight: give weights, or have the classes balanced, not both");
-    if (model->architecture->n_outputs > 1)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "class_weight is for models of one output, and model \"%s\" has %d: give sample weights for each",
-                        model->architecture->name, model->architecture->n_outputs);
+                        "class_weight: give weights, or have the classes balanced, not both");
+    if (model->architecture->n_outputs > 1)
+        return tdi_fail(
+            error, TD_INVALID_ARGUMENT,
+            "class_weight is for models of one output, and model \"%s\" has %d: give sample weights for each",
+            model->architecture->name, model->architecture->n_outputs);
     return wanted->balanced ? take_balanced(model, source, weighting, error)
                             : take_list(model, wanted->class_weight, weighting, error);
 }
@@ -234,7 +236,8 @@ static void set(td_model *model, bool trains, const tdi_weighting *wanted)
     *now = *wanted;
 }
 
-td_status tdi_weigh(td_model *model, bool trains, tdi_source *source, const tdi_weights_wanted *wanted, tdi_error *error)
+td_status tdi_weigh(td_model *model, bool trains, tdi_source *source, const tdi_weights_wanted *wanted,
+                    tdi_error *error)
 {
     tdi_weighting weighting = {0};
     td_status status = take_columns(model, source, &weighting, error);

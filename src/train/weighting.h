@@ -13,7 +13,8 @@ typedef struct tdi_weights_wanted {
 
 /* Sets how the losses of steps that train, or of those that evaluate, are weighted from now on: by the source's weights
  * and by those wanted. TD_INVALID_ARGUMENT, with nothing changed, when they do not fit the model's outputs. */
-td_status tdi_weigh(td_model *model, bool trains, tdi_source *source, const tdi_weights_wanted *wanted, tdi_error *error);
+td_status tdi_weigh(td_model *model, bool trains, tdi_source *source, const tdi_weights_wanted *wanted,
+                    tdi_error *error);
 /* The same for a caller's batch, of which `by_position` says how many weights a sample has for each output; `weights`
  * false: it has none. Steps whose losses were weighted by such arrays before keep their columns, to be fed ones. */
 void tdi_weigh_batch(td_model *model, bool trains, bool weights, bool by_position);

@@ -595,7 +595,7 @@ static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_err
     return tdi_source_finish(&source->reader.source, status, opened);
 }
 
-const tdi_source_format tdi_source_csv = {
-    "files.csv or .csv.gz",
-    TDI_OPEN_SCALE | TDI_OPEN_FEATURES | TDI_OPEN_MISSING | TDI_OPEN_WINDOW | TDI_OPEN_HORIZON | TDI_OPEN_SAMPLE_WEIGHT,
-    csv_claims, csv_open, ""};
+const tdi_source_format tdi_source_csv = {"files.csv or .csv.gz",
+                                          TDI_OPEN_SCALE | TDI_OPEN_FEATURES | TDI_OPEN_MISSING | TDI_OPEN_WINDOW |
+                                              TDI_OPEN_HORIZON | TDI_OPEN_SAMPLE_WEIGHT,
+                                          csv_claims, csv_open, ""};

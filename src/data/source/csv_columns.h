@@ -13,8 +13,8 @@ typedef enum tdi_cells { TDI_CELLS_NUMBERS = 0, TDI_CELLS_CODES, TDI_CELLS_ONE_H
 typedef struct tdi_csv_column {
     char *name;
     tdi_cells cells;
-    int group;                  /* number of the input, target or weight that it belongs to, in tdi_csv_columns.groups */
-    int at;                     /* number of its cell in a record */
+    int group; /* number of the input, target or weight that it belongs to, in tdi_csv_columns.groups */
+    int at;    /* number of its cell in a record */
     tdi_vec(char *) categories; /* in the order of their codes */
     bool known;                 /* a recipe gives categories and mean, which then do not change */
     double mean;                /* of the cells that are not missing */
@@ -42,8 +42,8 @@ td_status tdi_csv_header(const tdi_csv *csv, const tdi_csv_record *first, const 
                          bool *is_data, tdi_error *error);
 
 /* Chooses columns by `features`: "x=TEMP,PRES,wind:one-hot,y=pm2.5". A word without "=" belongs to the name before it.
- * Without x the inputs are all columns that are in neither y nor `weights`, "w" or "w0,w1"; without features y is the last
- * column that is not in `weights`, which may be NULL. With `targets` false there is no y. */
+ * Without x the inputs are all columns that are in neither y nor `weights`, "w" or "w0,w1"; without features y is the
+ * last column that is not in `weights`, which may be NULL. With `targets` false there is no y. */
 td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, const char *weights, bool targets,
                          tdi_error *error);
 

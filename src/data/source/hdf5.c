@@ -83,10 +83,11 @@ static td_status add_named(hdf5_source *source, char *names, tdi_error *error)
     int count = 0;
     for (char *name; (name = strsep(&names, ",")); count++) {
         if (count == 2)
-            return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "%s: more than two arrays; say which is what by features, as x0=/a,x1=/b,y=/c, and which weighs "
-                            "the losses by sample_weight (--sample-weight)",
-                            source->reader.source.name);
+            return tdi_fail(
+                error, TD_INVALID_ARGUMENT,
+                "%s: more than two arrays; say which is what by features, as x0=/a,x1=/b,y=/c, and which weighs "
+                "the losses by sample_weight (--sample-weight)",
+                source->reader.source.name);
         TDI_TRY(add_array(source, count ? TDI_Y : TDI_X, name, error));
     }
     return TD_OK;
@@ -95,7 +96,8 @@ static td_status add_named(hdf5_source *source, char *names, tdi_error *error)
 /* Adds the arrays with the names that an .npz has: x and y, or x_train, ... by role, and their weights. */
 static td_status add_usual(hdf5_source *source, const td_open_args *args, tdi_error *error)
 {
-    const char *const plain[] = {"x", "y", "sample_weight"}, *const train[] = {"x_train", "y_train", "sample_weight_train"},
+    const char *const plain[] = {"x", "y", "sample_weight"},
+                      *const train[] = {"x_train", "y_train", "sample_weight_train"},
                       *const test[] = {"x_test", "y_test", "sample_weight_test"};
     const char *const *by_role = args->role == TD_TRAIN ? train : test;
     const char *const *names = tdi_hdf5_file_has(source->file, by_role[0]) ? by_role : plain;
@@ -176,7 +178,6 @@ static td_status hdf5_open(const td_open_args *args, tdi_source **opened, tdi_er
     return tdi_source_finish(&source->reader.source, status, opened);
 }
 
-const tdi_source_format tdi_source_hdf5 = {"file.h5:/x,/y", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES |
-                                                                  TDI_OPEN_SAMPLE_WEIGHT,
-                                           hdf5_claims, hdf5_open,
-                                           ", or write its arrays in smaller chunks (h5py: chunks=(64, ...))"};
+const tdi_source_format tdi_source_hdf5 = {
+    "file.h5:/x,/y", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES | TDI_OPEN_SAMPLE_WEIGHT, hdf5_claims,
+    hdf5_open, ", or write its arrays in smaller chunks (h5py: chunks=(64, ...))"};

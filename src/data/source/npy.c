@@ -1,5 +1,5 @@
-/* npy.c - "x.npy,y.npy", or "x.npy" alone for prediction; weights of the losses are a third file. The files are read whole, or by rows when memory does not
- * hold them. */
+/* npy.c - "x.npy,y.npy", or "x.npy" alone for prediction; weights of the losses are a third file. The files are read
+ * whole, or by rows when memory does not hold them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,5 +70,5 @@ static td_status npy_open(const td_open_args *args, tdi_source **source, tdi_err
     return tdi_source_finish(&table->reader.source, status, source);
 }
 
-const tdi_source_format tdi_source_npy = {"a pair x.npy,y.npy", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_SAMPLE_WEIGHT,
-                                          npy_claims, npy_open, ""};
+const tdi_source_format tdi_source_npy = {
+    "a pair x.npy,y.npy", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_SAMPLE_WEIGHT, npy_claims, npy_open, ""};

@@ -1,6 +1,6 @@
-/* npz.c - NumPy's .npz: the arrays that `features` names; else x_train and y_train, or x_test and y_test (x_val, y_val),
- * by role; else x and y; several inputs or targets as x0, x1, ... and y0, y1, ... Weights of the losses have the names
- * sample_weight_train, sample_weight, ... Arrays that are none of these are named in the source's note. */
+/* npz.c - NumPy's .npz: the arrays that `features` names; else x_train and y_train, or x_test and y_test (x_val,
+ * y_val), by role; else x and y; several inputs or targets as x0, x1, ... and y0, y1, ... Weights of the losses have
+ * the names sample_weight_train, sample_weight, ... Arrays that are none of these are named in the source's note. */
 #include "data/source.h"
 
 #include <stdio.h>
@@ -46,10 +46,11 @@ static td_status npz_lacks(const npz *of, tdi_error *error)
 {
     tdi_text names = {0};
     npz_names(of->zip, &names);
-    tdi_fail(error, TD_BAD_FILE,
-             "%s: no array named x, x_%s or x0; it holds: %s. Say which is what (features, --features x=NAME,y=NAME), or "
-             "name them so: np.savez(file, x=..., y=...)",
-             of->args->path, of->split, names.chars && names.length ? names.chars : "nothing");
+    tdi_fail(
+        error, TD_BAD_FILE,
+        "%s: no array named x, x_%s or x0; it holds: %s. Say which is what (features, --features x=NAME,y=NAME), or "
+        "name them so: np.savez(file, x=..., y=...)",
+        of->args->path, of->split, names.chars && names.length ? names.chars : "nothing");
     tdi_text_free(&names);
     return TD_BAD_FILE;
 }
@@ -181,5 +182,5 @@ static td_status npz_open(const td_open_args *args, tdi_source **source, tdi_err
 }
 
 const tdi_source_format tdi_source_npz = {
-    "a file.npz", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES | TDI_OPEN_SAMPLE_WEIGHT, npz_claims, npz_open,
-    ""};
+    "a file.npz", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES | TDI_OPEN_SAMPLE_WEIGHT, npz_claims,
+    npz_open, ""};

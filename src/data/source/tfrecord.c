@@ -473,7 +473,6 @@ static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, td
     return tdi_source_finish(&source->reader.source, status, opened);
 }
 
-const tdi_source_format tdi_source_tfrecord = {"files.tfrecord or .tfrecord.gz",
-                                               TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES |
-                                                   TDI_OPEN_SAMPLE_WEIGHT,
-                                               tfrecord_claims, tfrecord_open, ""};
+const tdi_source_format tdi_source_tfrecord = {
+    "files.tfrecord or .tfrecord.gz", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES | TDI_OPEN_SAMPLE_WEIGHT,
+    tfrecord_claims, tfrecord_open, ""};

@@ -119,8 +119,8 @@ tdi_node *tdi_class_pairs(tdi_graph *graph, tdi_node *prediction, tdi_node *targ
 tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, tdi_node *weights, const tdi_count_pairs_attrs *attrs,
                           int slot)
 {
-    tdi_node *node = tdi_node_create(graph, &tdi_op_count_pairs, attrs, weights ? 2 : 1,
-                                     (tdi_node *[]){pairs, weights});
+    tdi_node *node =
+        tdi_node_create(graph, &tdi_op_count_pairs, attrs, weights ? 2 : 1, (tdi_node *[]){pairs, weights});
     if (node) {
         node->home = TDI_HOME_METRIC;
         node->slot = slot;

@@ -116,8 +116,8 @@ tdi_node *tdi_buckets(tdi_graph *graph, tdi_node *prediction, const tdi_buckets_
 tdi_node *tdi_bucket_sums(tdi_graph *graph, tdi_node *buckets, tdi_node *target, tdi_node *weights,
                           const tdi_bucket_sums_attrs *attrs, int slot)
 {
-    tdi_node *node = tdi_node_create(graph, &tdi_op_bucket_sums, attrs, weights ? 3 : 2,
-                                     (tdi_node *[]){buckets, target, weights});
+    tdi_node *node =
+        tdi_node_create(graph, &tdi_op_bucket_sums, attrs, weights ? 3 : 2, (tdi_node *[]){buckets, target, weights});
     if (node) {
         node->home = TDI_HOME_METRIC;
         node->slot = slot;

@@ -92,9 +92,11 @@ static td_status add_data(json_t **facts, const char *about, tdi_source *source,
     else
         tdi_text_format(&text, "%lld samples of", (long long)source->samples);
     for (int i = 0; i < tdi_source_columns(source); i++)
-        tdi_text_format(&text, " %s %s%s", i < source->n_x ? "x" : i < source->n_x + source->n_y ? "y" : "weights",
-                        td_dtype_name(source->columns[i].dtype),
-                        tdi_shape_text(&source->columns[i].shape, shape));
+        tdi_text_format(&text, " %s %s%s",
+                        i < source->n_x                 ? "x"
+                        : i < source->n_x + source->n_y ? "y"
+                                                        : "weights",
+                        td_dtype_name(source->columns[i].dtype), tdi_shape_text(&source->columns[i].shape, shape));
     tdi_text_format(&text, ", checksum %08lx%08x", checksum, fingerprint);
     put(facts, about, &text);
     tdi_text_free(&text);
@@ -258,12 +260,24 @@ td_status tdi_facts_refuse(const char *where, const char *about, const char *bef
 
 td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *where, tdi_error *error)
 {
-    static const char *const all[] = {
-        "model",           "optimizer",       "loss",    "loss_weights",        "metrics",
-        "weighted_metrics", "class weights",
-        "batch size",      "base batch size", "warm-up", "momentum correction", "precision",
-        "shards",          "training data",   "shuffle", "steps of an epoch",   "validation data",
-        "validation steps"};
+    static const char *const all[] = {"model",
+                                      "optimizer",
+                                      "loss",
+                                      "loss_weights",
+                                      "metrics",
+                                      "weighted_metrics",
+                                      "class weights",
+                                      "batch size",
+                                      "base batch size",
+                                      "warm-up",
+                                      "momentum correction",
+                                      "precision",
+                                      "shards",
+                                      "training data",
+                                      "shuffle",
+                                      "steps of an epoch",
+                                      "validation data",
+                                      "validation steps"};
     char before[TDI_FACTS_TEXT], after[TDI_FACTS_TEXT];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         difference found = {0};
