@@ -255,12 +255,12 @@ enum option_key {
      KEY_SAMPLE_WEIGHT,                                                                                                \
      "NAME|none",                                                                                                      \
      0,                                                                                                                \
-     "The array, column, feature or .npy file that weighs each sample's loss; one for each output with commas "        \
-     "(default: sample_weight in an .npz or HDF5 file that has it)",                                                   \
+     "What weighs each sample's loss: an array, a column, a feature, a .npy file; one an output, with commas "         \
+     "(default: sample_weight of an .npz or HDF5 file)",                                                               \
      0},                                                                                                               \
     {                                                                                                                  \
         "class-weight", KEY_CLASS_WEIGHT, "LIST|balanced", 0,                                                          \
-            "Weigh losses by their class, as 0:1,1:5 or cat:1,dog:5; balanced: the rarer, the more", 0                 \
+            "Weigh losses by class: 0:1,1:5, or cat:1,dog:5; or balanced, the rarer the more", 0                       \
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \

@@ -140,10 +140,10 @@ static void every_array_is_used_or_named(void **state)
     expect_note(td_open(path, .role = TD_TEST), 0, NULL);
     WRITE_NPZ(in, "x", "y", "sample_weight");
     expect_note(td_open(path, .targets = TD_NO), 0, NULL);
-    WRITE_NPZ(in, "image", "label");
-    expect_pair(td_open(path, .features = "x=image,y=label"), 1);
+    WRITE_NPZ(in, "xray", "label");
+    expect_pair(td_open(path, .features = "x=xray,y=label"), 1);
     expect_refusal(td_open(path), "Say which is what (features, --features x=NAME,y=NAME)");
-    expect_refusal(td_open(path, .features = "x=picture"), "has no array \"picture\"; it holds: image, label");
+    expect_refusal(td_open(path, .features = "x=picture"), "has no array \"picture\"; it holds: xray, label");
     expect_refusal(td_open(path, .features = "y=label"), "features: none is x");
 }
 
@@ -351,6 +351,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(names_go_by_role),
         TEST(several_inputs_and_targets_are_numbered),
+        TEST(every_array_is_used_or_named),
+        TEST(weights_are_found_or_named),
         TEST(pairs_and_single_files_are_read),
         TEST(every_dtype_is_read),
         TEST(column_major_arrays_are_read),

@@ -292,6 +292,7 @@ static void expect_error(td_context *context, td_status status, const char *word
     assert_int_equal(status, TD_INVALID_ARGUMENT);
     if (!strstr(td_error(context), words))
         fail_msg("\"%s\" lacks \"%s\"", td_error(context), words);
+    td_clear_error(context);
 }
 
 static void wrong_weights_are_refused(void **state)

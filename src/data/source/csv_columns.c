@@ -128,7 +128,7 @@ static td_status read_words(tdi_csv_columns *columns, char *words, bool targets,
 static bool is_named(const char *words, const char *name)
 {
     size_t length = strlen(name);
-    for (const char *word = strchr(words, '='); word; word = strchr(word + 1, ','))
+    for (const char *word = strchr(words, '='); word; word = strpbrk(word + 1, ",="))
         if (strncmp(word + 1, name, length) == 0 && strchr(",:", word[1 + length]))
             return true;
     return false;
