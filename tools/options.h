@@ -253,14 +253,12 @@ enum option_key {
 #define OPTIONS_LOSS_WEIGHTS                                                                                           \
     {"sample-weight",                                                                                                  \
      KEY_SAMPLE_WEIGHT,                                                                                                \
-     "NAME|none",                                                                                                      \
+     "NAME",                                                                                                           \
      0,                                                                                                                \
-     "What weighs each sample's loss: an array, a column, a feature, a .npy file; one an output, with commas "         \
-     "(default: sample_weight of an .npz or HDF5 file)",                                                               \
+     "The array, column, feature or .npy file that weighs losses, or none (default: sample_weight, of npz and HDF5)",  \
      0},                                                                                                               \
     {                                                                                                                  \
-        "class-weight", KEY_CLASS_WEIGHT, "LIST|balanced", 0,                                                          \
-            "Weigh losses by class: 0:1,1:5, or cat:1,dog:5; or balanced, the rarer the more", 0                       \
+        "class-weight", KEY_CLASS_WEIGHT, "LIST", 0, "Weights by class: 0:1,1:5 or balanced", 0                        \
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \
