@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -73,13 +74,15 @@ bool tdi_csv_has_decimal_comma(const char *cell)
     return with_point(cell, point) && tdi_parse_decimal(point, &number);
 }
 
-/* Digits and an exponent that is not taken for one. */
-bool tdi_csv_is_too_large(const char *cell)
+bool tdi_csv_is_infinite(const char *cell)
 {
     double number;
     char mantissa[LONGEST_NUMBER];
+    const char *word = cell + strspn(cell, "+-");
     size_t length = strspn(cell, "+-.0123456789");
-    if (length >= LONGEST_NUMBER)
+    if (strcasecmp(word, "inf") == 0 || strcasecmp(word, "infinity") == 0)
+        return true;
+    if (length >= LONGEST_NUMBER || tdi_parse_decimal(cell, &number))
         return false;
     memcpy(mantissa, cell, length);
     mantissa[length] = '\0';

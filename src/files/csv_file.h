@@ -31,8 +31,9 @@ void tdi_csv_close(tdi_csv *csv); /* accepts NULL */
 bool tdi_csv_number(tdi_csv *csv, const char *cell, double *number);
 /* True when the numbers that were parsed have both decimal marks. */
 bool tdi_csv_mixes_marks(const tdi_csv *csv);
-/* True for a cell that would be a number if a comma were the decimal mark; if it were not too large. */
+/* True for a cell that would be a number if a comma were the decimal mark. */
 bool tdi_csv_has_decimal_comma(const char *cell);
-bool tdi_csv_is_too_large(const char *cell);
+/* True for "inf" and the like, and for a number that is too large. */
+bool tdi_csv_is_infinite(const char *cell);
 
 #endif

@@ -74,17 +74,18 @@ static void the_first_line(void **state)
         const char *text;
         int64_t samples;
         const char *note; /* NULL: none */
-    } cases[] = {{"a,b,c\n1,2,3\n4,5,6\n", 2, NULL},
-                 {"1,2.5,3\n4,5,6\n", 2, NULL},
-                 {"0,1,2\n1.5,2.5,0\n3.5,4.5,1\n", 2, "its first line, 0,1,2, is taken for the columns' names"},
-                 {",0,1,2\n0,1,2,3\n1,1,2,3\n", 2, "is taken for the columns' names; if it is a sample"},
-                 {"2019,2020,2021\n1.5,2,3\n", 1, "taken for the columns' names"},
-                 {"1,2,3\n4,5,6\n", 2, "is taken for a sample; if it is the columns' names"},
-                 {"NA,2,3\n4,5,6\n", 2, NULL},
-                 {"country,2019,2020\n1,5,6\n", 1, NULL},
-                 {"q,0.1,0.5\n1,5,6\n", 1, NULL},
-                 {"cat,1,2\ndog,3,4\n", 0, NULL},
-                 {"0\n1\n", 0, NULL}};
+    } cases[] = {
+        {"a,b,c\n1,2,3\n4,5,6\n", 2, NULL},
+        {"1,2.5,3\n4,5,6\n", 2, NULL},
+        {"0,1,2\n1.5,2.5,0\n3.5,4.5,1\n", 2, "its first line, 0,1,2, is taken for the columns' names"},
+        {",0,1,2\n0,1,2,3\n1,1,2,3\n", 2, "is taken for the columns' names; if it is a sample"},
+        {"2019,2020,2021\n1.5,2,3\n", 1, "taken for the columns' names"},
+        {"1,2,3\n4,5,6\n", 2, "is taken for a sample; if it is the columns' names"},
+        {"NA,2,3\n4,5,6\n", 2, NULL},
+        {"country,2019,2020\n1,5,6\n", 1, "its first line, country,2019,2020, is taken for the columns' names"},
+        {"?,0.1,0.5\n1,5,6\n", 1, "its first line, ?,0.1,0.5, is taken for the columns' names"},
+        {"cat,1,2\ndog,3,4\n", 0, NULL},
+        {"0\n1\n", 0, NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         td_data *data = td_open(put(*state, "f.csv", cases[i].text), .missing = TD_MISSING_PREVIOUS,
                                 .features = strncmp(cases[i].text, "0\n", 2) == 0 ? "x=0" : NULL);
@@ -261,6 +262,12 @@ static void what_numbers_are_not(void **state)
     expect_error(td_open(put(*state, "i.csv", "a,b\n-inf,1\n")), "column \"a\" is \"-inf\"", "not finite");
     expect_error(td_open(put(*state, "l.csv", "a,b\n1e39,1\n")), "\"1e39\"", "not finite");
     expect_error(td_open(put(*state, "w.csv", "a,b\ninfo,1\n")), "\"info\"", "not a number");
+    expect_error(td_open(put(*state, "r.csv", "1.5,inf\n3,4\n")), "r.csv: line 1 at offset 0: column \"1\" is \"inf\"",
+                 "not finite");
+    expect_error(td_open(put(*state, "k.csv", "a,b\n1,cat\n")), "\"cat\", which is not a number",
+                 "give features y=b:codes");
+    expect_error(td_open(put(*state, "s.csv", "1 2 3\n4 5 6\n")), "s.csv has one column, \"1 2 3\"",
+                 "separated by commas, semicolons, tabs or bars");
     static const char *const missing[] = {"", "NA", "#N/A", "<NA>", "None", "NULL", "n/a", "nan"};
     char text[64];
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {

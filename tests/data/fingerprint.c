@@ -136,7 +136,8 @@ static void records_count_by_their_checksums(void **state)
     assert_int_equal(fingerprint(td_open(folder_path(in, "b.tfrecord"), .features = features)), before);
     bytes[size - 4] ^= 1; /* the last record's */
     folder_write(in, "b.tfrecord", bytes, size);
-    assert_int_not_equal(fingerprint(td_open(folder_path(in, "b.tfrecord"), .features = features)), before);
+    td_data *data = td_open(folder_path(in, "b.tfrecord"), .features = features, .skip_errors = TD_YES);
+    assert_int_not_equal(fingerprint(data), before);
 }
 
 int main(void)

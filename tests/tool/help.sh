@@ -40,7 +40,7 @@ for command in $COMMANDS; do
 done
 
 # Options may be abbreviated, and stand before the model or after it.
-expect 0 fit --he
+expect 0 fit --hel
 expect 2 fit --epo=0
 grep -q "epochs: expected" err || fail "--epo is not understood as --epochs"
 finish

@@ -33,8 +33,8 @@ says 1 "header (--header) belongs to files.csv" predict mlp.keras --data digits 
 
 # What no feature is made of is said once, with a count.
 sed '1s/^/id,/; 2,$s/^/7,/' numbers.csv >more.csv
-says 1 "more.csv: x holds samples of shape (785), but .*; choose from its columns, id, .* by features" predict mlp.keras --data more.csv
-fit --train more.csv --features "x=$(sed 's/,784$//' header),y=784"
+says 1 "more.csv: x holds samples of shape .785., but .*; choose from its columns, id, .* by features" predict mlp.keras --data more.csv --header yes
+fit --train more.csv --header yes --features "x=$(sed 's/,784$//' header),y=784"
 grep -q "^tandem fit: --train: more.csv: 1 of its 786 columns is not used: id$" err || fail "not said: $(cat err)"
 
 # Labels that count from 1.

@@ -235,11 +235,11 @@ static void advise(csv_source *source)
     char *advice = source->reader.source.advice;
     size_t size = sizeof source->reader.source.advice,
            used = (size_t)snprintf(advice, size, "; choose from its columns, ");
-    for (int i = 0; i < header->count && used < size / 2; i++)
+    for (int i = 0; i < header->count && used < size / 3; i++)
         used += (size_t)snprintf(advice + used, size - used, "%.64s%s", header->names[i],
                                  i + 1 < header->count ? ", " : "");
     snprintf(advice + used, size - used, "%sby features (--features x=%.32s,...,y=%.32s)",
-             used >= size / 2 ? "..., " : ", ", header->names[0], header->names[header->count - 1]);
+             used >= size / 3 ? "..., " : ", ", header->names[0], header->names[header->count - 1]);
 }
 
 static td_status read_headers(csv_source *source, const td_open_args *args, const char *features, tdi_error *error)
@@ -265,7 +265,8 @@ static td_status read_files(csv_source *source, const td_open_args *args, const 
     for (int i = 0; i < source->headers.count; i++)
         TDI_TRY(read_file(source, &source->headers.at[i], error));
     if (!source->marks.count)
-        return tdi_fail(error, TD_BAD_FILE, "%s holds no rows of data", args->path);
+        return tdi_fail(error, TD_BAD_FILE, "%s holds no rows of data%s%s", args->path, source->note.chars ? "; " : "",
+                        source->note.chars ? source->note.chars : "");
     return tdi_store_end(source->cells, error);
 }
 

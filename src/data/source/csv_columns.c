@@ -58,6 +58,7 @@ static td_status add_column(tdi_csv_columns *columns, const char *name, tdi_cell
 {
     tdi_csv_column column = {.name = strdup(name), .cells = cells, .group = columns->n_groups - 1};
     column.at = find_name(columns->header, name);
+    column.target = column.group >= columns->n_x;
     if (!column.name || !tdi_push(&columns->list, column)) {
         free(column.name);
         return tdi_no_memory(error);
@@ -205,6 +206,12 @@ static char *words_of(const tdi_csv_columns *columns, const tdi_csv_choice *choi
 
 static td_status choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, char *words, tdi_error *error)
 {
+    if (!choice->features && columns->header->count == 1 && strcmp(words, "y") != 0)
+        return tdi_fail(
+            error, TD_BAD_FILE,
+            "%s has one column, \"%.64s\", where one of y and others of x were expected; cells are separated "
+            "by commas, semicolons, tabs or bars",
+            columns->header->path, columns->header->names[0]);
     if (*words == 'y')
         TDI_TRY(add_the_others(columns, words, choice->wanted, error));
     if (strcmp(words, "y") != 0)
@@ -272,9 +279,8 @@ static td_status code_of(tdi_csv_column *column, const char *cell, float *value,
 /* As words for what a cell is, and what to do. */
 static td_status not_a_number(const tdi_csv_column *column, const char *cell, tdi_error *error)
 {
-    const char *word = cell + strspn(cell, "+-");
-    bool words = strcasecmp(word, "inf") == 0 || strcasecmp(word, "infinity") == 0;
-    if (words || tdi_csv_is_too_large(cell))
+    double number;
+    if (tdi_csv_is_infinite(cell) || tdi_parse_decimal(cell, &number))
         return tdi_fail(error, TD_BAD_FILE, "column \"%s\" is \"%.64s\", which is not finite: no float holds it",
                         column->name, cell);
     if (tdi_csv_has_decimal_comma(cell))
@@ -282,9 +288,14 @@ static td_status not_a_number(const tdi_csv_column *column, const char *cell, td
                         "column \"%s\" is \"%.64s\", with a comma: write 1.5 for 1,5; a comma is read as the decimal "
                         "mark only where semicolons stand between the cells",
                         column->name, cell);
+    if (column->target)
+        return tdi_fail(error, TD_BAD_FILE,
+                        "column \"%s\" is \"%.64s\", which is not a number; if these are the names of classes, give "
+                        "features y=%.64s:codes (--features)",
+                        column->name, cell, column->name);
     return tdi_fail(error, TD_BAD_FILE,
                     "column \"%s\" is \"%.64s\", which is not a number; for categories name it %.64s:one-hot or "
-                    "%.64s:codes in features",
+                    "%.64s:codes in features (--features)",
                     column->name, cell, column->name, column->name);
 }
 

@@ -18,6 +18,7 @@ typedef struct tdi_csv_column {
     int group; /* number of the input, target or weight that it belongs to, in tdi_csv_columns.groups */
     int at;    /* number of its cell in a record of the file that is read */
     tdi_vec(char *) categories; /* in the order of their codes */
+    bool target;                /* it belongs to a target */
     bool known;                 /* a recipe gives categories and mean, which then do not change */
     double mean;                /* of the cells that are not missing */
     int64_t count;              /* number of those cells */

@@ -25,6 +25,7 @@ enum { MOST_LINES = 64 }; /* that are read of each file */
 typedef struct first_line {
     tdi_csv_header header;
     reading reading;
+    bool has_numbers;     /* among its cells */
     bool above_fractions; /* the line below holds a number that is not whole */
     int usual_count;      /* the number of cells that most lines have */
 } first_line;
@@ -44,7 +45,7 @@ bool tdi_csv_is_missing(const char *cell)
 static bool is_number(tdi_csv *csv, const char *cell)
 {
     double number;
-    return tdi_csv_number(csv, cell, &number);
+    return tdi_csv_number(csv, cell, &number) || tdi_csv_is_infinite(cell);
 }
 
 static bool is_whole(const char *cell)
@@ -104,6 +105,7 @@ static void read_line(tdi_csv *csv, first_line *line, const tdi_csv_record *belo
     }
     for (int i = 0; below && i < below->count; i++)
         line->above_fractions |= is_number(csv, below->cells[i]) && !is_whole(below->cells[i]);
+    line->has_numbers = numbers > 0;
     if (above_number(csv, cells, count, below))
         line->reading = NAMES;
     else if (!numbers)
@@ -251,22 +253,29 @@ static td_status cannot_tell(const first_line *line, tdi_error *error)
     return status;
 }
 
-/* `named` says that another file surely begins with names. */
+/* By the line itself. `named` says that another file begins with names. */
+static void guess(first_line *line, bool named, tdi_text *note)
+{
+    bool *is_there = &line->header.is_there;
+    bool counts = line->reading == NUMBERS_0 || (line->reading == NUMBERS && line->above_fractions);
+    *is_there = line->reading == NAMES || line->reading == TEXTS || (counts && !named);
+    if (*is_there && line->has_numbers)
+        say_names(line, note);
+    else if (!named && line->reading == NUMBERS)
+        say_guess(line, "a sample", "the columns' names, give header yes (--header yes)", note);
+}
+
 static td_status decide(const tdi_csv_header_args *args, first_line *line, bool named, tdi_text *note, tdi_error *error)
 {
-    named_by by = line->reading == NAMES ? BY_NAME : find_named(&line->header, args->features);
-    bool *is_there = &line->header.is_there;
-    *is_there = line->reading == TEXTS;
-    if (args->header || by) {
-        *is_there = args->header ? args->header == TD_YES : by == BY_NAME;
-    } else if (line->reading == CANNOT_TELL) {
+    named_by by = find_named(&line->header, args->features);
+    if (args->header)
+        line->header.is_there = args->header == TD_YES;
+    else if (by == BY_NAME || (by == BY_POSITION && line->reading != NAMES))
+        line->header.is_there = by == BY_NAME;
+    else if (line->reading == CANNOT_TELL)
         return cannot_tell(line, error);
-    } else if (!named && (line->reading == NUMBERS_0 || (line->reading == NUMBERS && line->above_fractions))) {
-        *is_there = true;
-        say_names(line, note);
-    } else if (!named && line->reading == NUMBERS) {
-        say_guess(line, "a sample", "the columns' names, give header yes (--header yes)", note);
-    }
+    else
+        guess(line, named, note);
     return TD_OK;
 }
 
