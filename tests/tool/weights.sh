@@ -24,19 +24,19 @@ expect 0 fit plain.keras --train numbers.csv --sample-weight trust --output last
     --loss sparse_categorical_crossentropy --from-logits
 
 # Classes by number and by name.
-expect 0 fit plain.keras --train kinds.csv --class-weight 0:3,1:0.5 --output numbered.keras "$@"
-expect 0 fit plain.keras --train kinds.csv --class-weight dog:0.5,cat:3 --output named.keras "$@"
-expect 0 fit plain.keras --train kinds.csv --class-weight balanced --output balanced.keras "$@"
+expect 0 fit plain.keras --train plain.csv --class-weight 0:3,1:0.5 --output numbered.keras "$@"
+expect 0 fit plain.keras --train plain.csv --class-weight dog:0.5,cat:3 --output named.keras "$@"
+expect 0 fit plain.keras --train plain.csv --class-weight balanced --output balanced.keras "$@"
 for model in numbered named balanced; do
-    expect 0 evaluate $model.keras --data kinds.csv --quiet
+    expect 0 evaluate $model.keras --data plain.csv --quiet
     mv out $model
 done
 cmp -s numbered named || fail "names are other classes than numbers"
 cmp -s numbered balanced && fail "balanced weights are those of another list"
-says 2 "there is no class 'cow'; the classes are cat, dog" fit plain.keras --train kinds.csv --class-weight cow:2 "$@"
-says 2 "expected CLASS:WEIGHT and commas, as 0:1,1:5, or balanced, got '3'" fit plain.keras --train kinds.csv --class-weight 3 "$@"
-says 2 "expected the weights of the training" evaluate named.keras --data kinds.csv --class-weight balanced --quiet
-says 2 "class_weight: class 9; output .* has classes 0 to" fit plain.keras --train kinds.csv --class-weight 9:1 "$@"
+says 2 "there is no class 'cow'; the classes are cat, dog" fit plain.keras --train plain.csv --class-weight cow:2 "$@"
+says 2 "expected CLASS:WEIGHT and commas, as 0:1,1:5, or balanced, got '3'" fit plain.keras --train plain.csv --class-weight 3 "$@"
+says 2 "expected the weights of the training" evaluate named.keras --data plain.csv --class-weight balanced --quiet
+says 2 "class_weight: class 9; output .* has classes 0 to" fit plain.keras --train plain.csv --class-weight 9:1 "$@"
 
 # What is not there, and what has no weights.
 says 1 "has no column \"faith\"; it has a, b, c, kind, trust" fit plain.keras --train kinds.csv --sample-weight faith "$@"
@@ -47,8 +47,8 @@ expect 0 fit plain.keras --train kinds.csv --validation plain.csv --sample-weigh
 grep -q "^tandem fit: --validation: .*no column \"trust\".*; its samples count alike$" err || fail "validation: $(cat err)"
 
 # A run is gone on with by the same weights alone.
-expect 0 fit plain.keras --train kinds.csv --class-weight 0:3 --backup-dir kept --keep-backup --output kept.keras "$@"
-says 2 "its class weights was 0:3, and here it is 0:4" fit plain.keras --train kinds.csv --class-weight 0:4 --backup-dir kept \
+expect 0 fit plain.keras --train plain.csv --class-weight 0:3 --backup-dir kept --keep-backup --output kept.keras "$@"
+says 2 "its class weights was 0:3, and here it is 0:4" fit plain.keras --train plain.csv --class-weight 0:4 --backup-dir kept \
     --epochs 2 --output kept.keras "$@"
 says 2 "another run: its training data was" fit plain.keras --train kinds.csv --sample-weight trust --class-weight 0:3 \
     --backup-dir kept --epochs 2 --output kept.keras "$@"
