@@ -101,6 +101,11 @@ def cases():
     yield Case("two outputs, weights of their own", compiled(two(), both, loss_weights=[1.0, 0.5], metrics=[["accuracy"], ["mae"]], weighted_metrics=[["accuracy"], ["mae"]]),
                [labels(3), numbers(2)], [weights(), weights()])
     yield Case("two outputs that share weights", compiled(two(), both, weighted_metrics=[["accuracy"], ["mae"]]), [labels(3), numbers(2)], [weights()])
+    lossless = [both[0], None]
+    yield Case("an output without a loss", compiled(two(), lossless, metrics=[["accuracy"], []], weighted_metrics=[[], ["mae"]]), [labels(3), numbers(2)],
+               [weights(), weights()])
+    yield Case("... that shares weights", compiled(two(), lossless, weighted_metrics=[["accuracy"], ["mae"]]), [labels(3), numbers(2)], [weights()])
+    yield Case("... that is the first", compiled(two(), [None, "mse"]), [labels(3), numbers(2)], [weights(), weights()])
     yield Case("class weights", compiled(dense(3), sparse(from_logits=True), metrics=["accuracy"], weighted_metrics=["accuracy"]), [labels(3)],
                class_weight={0: 1.0, 1: 0.25, 2: 3.0})
     yield Case("class weights of some, one-hot", compiled(dense(3, "softmax"), "categorical_crossentropy"), [one_hot[labels(3)]], class_weight={1: 4.0},
