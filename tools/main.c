@@ -15,8 +15,8 @@
 #include "options.h"
 
 static const struct command *const commands[] = {
-    &fit_command,     &evaluate_command, &predict_command, &summary_command, &new_command,
-    &explain_command, &doctor_command,   &plot_command,    &find_lr_command, &generate_command};
+    &fit_command,    &evaluate_command, &predict_command, &summary_command,  &new_command,     &explain_command,
+    &doctor_command, &plot_command,     &find_lr_command, &generate_command, &cluster_command, &launch_command};
 
 #define N_COMMANDS ((int)(sizeof commands / sizeof *commands))
 
@@ -118,6 +118,11 @@ static int refuse_command(const char *name)
     if (near)
         return tool_refuse("unknown command '%s'; did you mean tandem %s?", name, near);
     return tool_refuse("unknown command '%s'; `tandem help` lists the commands there are", name);
+}
+
+int tool_check_command(const char *name)
+{
+    return find_command(name) || strcmp(name, "help") == 0 ? TOOL_DONE : refuse_command(name);
 }
 
 /* Runs the subcommand; argv[0] is its name. */

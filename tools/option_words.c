@@ -1,7 +1,6 @@
 /* option_words.c - refuses unknown and ambiguous options, options without their value, and flags with one. */
 #include "option_words.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "nearest_word.h"
@@ -110,6 +109,11 @@ static int check_short(const struct command *command, const char *word, const ch
     return TOOL_DONE;
 }
 
+bool tool_takes_command(const struct command *command)
+{
+    return command->argument && strncmp(command->argument, "COMMAND", strlen("COMMAND")) == 0;
+}
+
 int tool_check_words(const struct command *command, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -117,7 +121,10 @@ int tool_check_words(const struct command *command, int argc, char **argv)
         bool takes_next = false;
         if (strcmp(word, "--") == 0)
             break;
-        if (word[0] != '-' || word[1] == '\0')
+        bool argument = word[0] != '-' || word[1] == '\0';
+        if (argument && tool_takes_command(command))
+            break;
+        if (argument)
             continue;
         int status = word[1] == '-' ? check_long(command, word + 2, next, &takes_next)
                                     : check_short(command, word + 1, next, &takes_next);

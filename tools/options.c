@@ -50,6 +50,7 @@ static const struct count_option {
     {KEY_INTERLEAVE, "interleave", AT(interleave), 1, INT64_MAX, "1"},
     {KEY_CONFUSION_OUTPUT, "confusion-output", AT(confusion_output), 0, INT_MAX, "1"},
     {KEY_TOP_K, "top-k", AT(top_k), 1, INT_MAX, "10"},
+    {KEY_PROCESSES, "processes", AT(processes), 1, 256, "2"},
 };
 
 /* Options with a number of steps, or a word that means a number, stored in an int64_t. */
@@ -451,6 +452,10 @@ static const struct text_option {
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
     {KEY_CACHE, "cache", AT(cache), "memory, or the path of a file"},
     {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
+    {KEY_CHIEF, "chief", AT(chief), "the address of a process, as node1:2222"},
+    {KEY_WORKERS, "workers", AT(workers), "addresses and commas, as node1:2222,node2:2222"},
+    {KEY_PS, "ps", AT(ps), "addresses and commas, as node1:2222,node2:2222"},
+    {KEY_EVALUATOR, "evaluator", AT(evaluator), "the address of a process, as node1:2222"},
 };
 
 static const struct flag_option {
@@ -458,6 +463,7 @@ static const struct flag_option {
     size_t at;
 } flag_options[] = {
     {KEY_QUIET, AT(quiet)},
+    {KEY_CLUSTER, AT(cluster)},
     {KEY_CONFUSION, AT(confusion)},
     {KEY_LOG_X, AT(log_x)},
     {KEY_LOG_Y, AT(log_y)},
@@ -606,9 +612,9 @@ static int set_argument(const struct parse *parse, const char *word)
     if (!command->argument)
         return tool_refuse("expected options only, got '%s'; leave it out", word);
     struct options *options = parse->options;
-    bool several = strstr(command->argument, "...") != NULL;
-    if (several && options->n_arguments == TOOL_MAX_ARGUMENTS)
-        return tool_refuse("expected at most %d files, got '%s' after them", TOOL_MAX_ARGUMENTS, word);
+    bool several = strstr(command->argument, "...") || strchr(command->argument, ' ');
+    if (several && options->n_arguments == TOOL_MAX_FILES)
+        return tool_refuse("expected at most %d files, got '%s' after them", TOOL_MAX_FILES, word);
     if (several)
         options->arguments[options->n_arguments++] = word;
     if (options->argument && !several)
@@ -619,9 +625,18 @@ static int set_argument(const struct parse *parse, const char *word)
     return TOOL_DONE;
 }
 
+/* The words of another command are that command's, its options too. */
+static void leave_command(struct argp_state *state, struct options *options)
+{
+    options->command = state->argv + state->next - 1;
+    state->next = state->argc;
+}
+
 static error_t parse_key(int key, char *text, struct argp_state *state)
 {
     struct parse *parse = state->input;
+    if (key == ARGP_KEY_ARG && tool_takes_command(parse->command))
+        leave_command(state, parse->options);
     int status = key == ARGP_KEY_ARG ? set_argument(parse, text) : set_option(key, text, parse->options);
     if (status == NOT_AN_OPTION)
         return ARGP_ERR_UNKNOWN;
@@ -689,7 +704,7 @@ static int check_lists(const struct options *options)
 
 static int check_together(const struct command *command, const struct options *options)
 {
-    if (command->argument && !options->argument)
+    if (command->argument && command->argument[0] != '[' && !options->argument)
         return tool_refuse("expected %s after the options, got nothing; `tandem help %s` shows examples",
                            command->argument, command->name);
     if (options->no_shuffle && options->shuffle_buffer)
@@ -745,7 +760,8 @@ int tool_parse(const struct command *command, int argc, char **argv, struct opti
     int status = tool_check_words(command, argc, argv);
     if (status != TOOL_DONE)
         return status;
-    if (argp_parse(&argp, argc, argv, 0, NULL, &parse) != 0)
+    unsigned flags = tool_takes_command(command) ? ARGP_IN_ORDER : 0;
+    if (argp_parse(&argp, argc, argv, flags, NULL, &parse) != 0)
         return parse.status == TOOL_DONE ? TOOL_REFUSED : parse.status;
     return check_together(command, options);
 }

@@ -13,6 +13,7 @@
 #define TOOL_MAX_METRICS   8
 #define TOOL_MAX_OUTPUTS   8
 #define TOOL_MAX_ARGUMENTS 16
+#define TOOL_MAX_FILES     256
 
 /* An entry of --loss or --loss-weights: of the output of that name, or of all, or by position. */
 struct output_option {
@@ -24,9 +25,13 @@ struct output_option {
 
 /* The values of all options; zero means not given. */
 struct options {
-    const char *argument;                      /* the model's path, or the architecture */
-    const char *arguments[TOOL_MAX_ARGUMENTS]; /* all arguments, where a command takes several */
+    const char *argument;                  /* the model's path, or the architecture */
+    const char *arguments[TOOL_MAX_FILES]; /* all arguments, where a command takes several */
     int n_arguments;
+    char **command; /* of launch: the words after its options; NULL at the end */
+    int64_t processes;
+    bool cluster;                                 /* of doctor */
+    const char *chief, *workers, *ps, *evaluator; /* of cluster config: addresses and commas */
     const char *curves;
     bool log_x, log_y;
     const char *train[TOOL_MAX_ARGUMENTS];
@@ -81,6 +86,7 @@ struct options {
 enum option_key {
     KEY_QUIET = 'q',
     KEY_OUTPUT = 'o',
+    KEY_PROCESSES = 'n',
     KEY_TRAIN = 256,
     KEY_VALIDATION,
     KEY_VALIDATION_SPLIT,
@@ -189,7 +195,12 @@ enum option_key {
     KEY_SHARD,
     KEY_SCHEDULE,
     KEY_EPOCH_RATES,
-    KEY_WEIGHTS
+    KEY_WEIGHTS,
+    KEY_CLUSTER,
+    KEY_CHIEF,
+    KEY_WORKERS,
+    KEY_PS,
+    KEY_EVALUATOR
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \

@@ -20,7 +20,10 @@ struct command {
 };
 
 extern const struct command fit_command, evaluate_command, predict_command, summary_command, new_command,
-    explain_command, doctor_command, plot_command, find_lr_command, generate_command;
+    explain_command, doctor_command, plot_command, find_lr_command, generate_command, cluster_command, launch_command;
+
+/* TOOL_DONE when there is a command of this name, else TOOL_REFUSED after a sentence. */
+int tool_check_command(const char *name);
 
 /* Print "tandem fit: " and the sentence on stderr. tool_refuse returns TOOL_REFUSED (the arguments are wrong),
  * tool_fail TOOL_FAILED (the work failed). */

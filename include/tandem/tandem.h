@@ -3,6 +3,7 @@
 #define TANDEM_H
 
 #include <tandem/callbacks.h>
+#include <tandem/cluster.h>
 #include <tandem/confusion.h>
 #include <tandem/context.h>
 #include <tandem/data.h>

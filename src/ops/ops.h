@@ -9,6 +9,7 @@
 #include <tandem/layers.h>
 
 #include "base/rng.h"
+#include "base/sum_tree.h"
 #include "device/call.h"
 #include "graph/op.h"
 
@@ -463,16 +464,7 @@ tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *ga
 /* [...] -> [shards, ...]: x's home becomes its shard's slot of the exchange arena, so that nothing is copied within a
  * process. */
 tdi_node *tdi_all_gather(tdi_graph *graph, tdi_node *x);
-/* How many of `count` values, which are summed in a tree, are on its left; of 1: 1. */
-static inline int tdi_tree_half(int count)
-{
-    int half = 1;
-    while (2 * half < count)
-        half *= 2;
-    return half;
-}
-/* The sum of values[i][offset] in a fixed tree, ((0+1)+(2+3))+..., an odd last one carried up: its bits depend on the
- * count alone. */
+/* The sum of values[i][offset] in the fixed tree (base/sum_tree.h): its bits depend on the count alone. */
 float tdi_tree_sum(float *const *values, int count, int64_t offset);
 typedef struct tdi_reduce_scatter_attrs {
     int shards; /* set by the constructor, from the graph */

@@ -48,7 +48,7 @@ says 2 "checkpoint: ./{epoch}.keras may become the name of MODEL, 1.keras, which
 # What stands after the options.
 says 2 "expected MODEL.keras after the options" fit --train d.npz
 says 2 "expected one MODEL.keras, got 'd.npz'" fit m.keras d.npz
-says 2 "expected options only" doctor m.keras
+says 2 "expected options only, got 'm.keras'" doctor m.keras
 says 2 "expected mlp|lenet5|cifar|resnet20|lstm|char_lstm" new
 says 2 "expected mlp, lenet5, cifar, resnet20, lstm or char_lstm, got 'lenet'; try tandem new lenet5" new lenet
 says 2 "text: expected the text whose characters .* try tandem new char_lstm --text book.txt" new char_lstm

@@ -1,6 +1,6 @@
 # help.sh - every command explains itself; the manual pages know the same options, the completion the same commands.
 . "$ROOT/tests/tool/support.sh"
-COMMANDS="fit evaluate predict summary new explain doctor plot find-lr generate"
+COMMANDS="fit evaluate predict summary new explain doctor plot find-lr generate cluster launch"
 
 expect 0 --version
 grep -qx "tandem [0-9]*\.[0-9]*\.[0-9]*" out || fail "--version printed: $(cat out)"
