@@ -497,7 +497,8 @@ TD_API td_status td_test_on_batch_lists(td_model *model, int64_t rows, const flo
 TD_API td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *const *x, float *const *outputs);
 
 /* The same with weights of the losses: of each output, sample_weight[o], [rows], or with `positions` a weight for each
- * position of the output's losses, [rows, ...] (of an output [time, classes]: [rows, time]). */
+ * position of the output's losses, [rows, ...] (of an output [time, classes]: [rows, time]).
+ * Of an output that has no loss and no weighted metric it may be NULL. */
 TD_API td_status td_train_on_batch_weighted(td_model *model, int64_t rows, const float *const *x, const float *const *y,
                                             const float *const *sample_weight, td_choice positions, td_logs *logs);
 TD_API td_status td_test_on_batch_weighted(td_model *model, int64_t rows, const float *const *x, const float *const *y,
