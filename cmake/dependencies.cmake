@@ -10,7 +10,7 @@ pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
 pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET libprotobuf-c)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 find_package(GIF 5.1 REQUIRED) # giflib has a pkg-config file on some systems only
-pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET openssl>=3.0)
+pkg_check_modules(LIBSSL REQUIRED IMPORTED_TARGET openssl>=3.0)
 find_path(CSV_INCLUDE_DIR csv.h REQUIRED) # libcsv comes without a pkg-config file
 find_library(CSV_LIBRARY csv REQUIRED)
 if(NOT TARGET CSV::csv)

@@ -24,7 +24,7 @@ file(RELATIVE_PATH TANDEM_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" TANDEM_PC_PREFIX ${TANDEM_PC_PREFIX})
 # What the archive links by name: by Requires.private, --static would ask for all that those link in turn, too.
 set(TANDEM_PC_LIBS_PRIVATE ${LIBZIP_LDFLAGS} ${JANSSON_LDFLAGS} ${HDF5_LDFLAGS} ${JPEG_LDFLAGS}
-    ${PNG_LDFLAGS} ${WEBP_LDFLAGS} -lgif ${PROTOBUFC_LDFLAGS} ${ISAL_LDFLAGS} ${OPENSSL_LDFLAGS} -lcsv ${ZLIB_LDFLAGS} -pthread -lm)
+    ${PNG_LDFLAGS} ${WEBP_LDFLAGS} -lgif ${PROTOBUFC_LDFLAGS} ${ISAL_LDFLAGS} ${LIBSSL_LDFLAGS} -lcsv ${ZLIB_LDFLAGS} -pthread -lm)
 if(dnnl_FOUND)
   list(PREPEND TANDEM_PC_LIBS_PRIVATE -ldnnl -lgomp)
 endif()

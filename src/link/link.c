@@ -48,7 +48,7 @@ struct tdi_link {
     bool unread; /* OpenSSL may have bytes, or the socket, though the loop does not say so */
 
     bool pumping, freed, resumed;
-    double handshake_ends;
+    double handshake_limit, handshake_ends;
     tdi_loop *loop;
     tdi_source source;
     uint32_t watched; /* events */
@@ -71,7 +71,7 @@ td_status tdi_link_create(tdi_security *security, int fd, tdi_link_role role, co
     }
     made->fd = fd;
     made->renew_after = (uint64_t)1 << 35;
-    made->handshake_ends = tdi_seconds() + TDI_HANDSHAKE_SECONDS;
+    tdi_link_limit_handshake(made, TDI_HANDSHAKE_SECONDS);
     snprintf(made->name, sizeof made->name, "%s", name);
     return TD_OK;
 }
@@ -173,6 +173,16 @@ static void open_link(tdi_link *link)
         link->opened(link->sinks->user, link->peer);
 }
 
+static void fail_by_time(tdi_link *link)
+{
+    if (BIO_number_read(SSL_get_rbio(link->ssl)) > 0)
+        fail(link, TD_IO, "has not proved within %g s that it knows the secret", link->handshake_limit);
+    else if (SSL_is_server(link->ssl))
+        fail(link, TD_IO, "connected, and said nothing within %g s", link->handshake_limit);
+    else
+        fail(link, TD_IO, "does not answer within %g s; is a firewall in between?", link->handshake_limit);
+}
+
 static void shake(tdi_link *link)
 {
     ERR_clear_error();
@@ -183,12 +193,13 @@ static void shake(tdi_link *link)
     else if (!is_to_be_retried(link, result, &link->write_stuck))
         tdi_refusal(link->name, SSL_is_server(link->ssl), link->io_error, link->peer_ended, &link->why);
     else if (tdi_seconds() >= link->handshake_ends)
-        fail(link, TD_IO, "has not proved within the handshake's time that it knows the secret");
+        fail_by_time(link);
     ERR_clear_error();
 }
 
 void tdi_link_limit_handshake(tdi_link *link, double seconds)
 {
+    link->handshake_limit = seconds;
     link->handshake_ends = tdi_seconds() + seconds;
     if (link->loop && link->state == TDI_LINK_SHAKING)
         tdi_loop_set_timer(link->loop, &link->timer, link->handshake_ends);

@@ -171,7 +171,8 @@ static bool configure(tdi_security *security)
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) &&
            SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) && SSL_CTX_set_ciphersuites(context, ciphers) &&
-           SSL_CTX_set1_groups_list(context, "X25519:P-256") && SSL_CTX_set_num_tickets(context, 0);
+           (SSL_CTX_set1_groups_list(context, "X25519:P-256") || SSL_CTX_set1_groups_list(context, "P-256")) &&
+           SSL_CTX_set_num_tickets(context, 0);
 }
 
 static td_status set_up(tdi_security *security, const tdi_secret *secret, const char *run, tdi_error *error)
