@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "class_weights.h"
 #include "confusion_table.h"
 #include "options.h"
 #include "output_conflicts.h"
@@ -61,6 +62,14 @@ static int check_confusion(const struct options *options, const struct session *
     return TOOL_DONE;
 }
 
+static int read_weights(const struct options *options, const char *recipe, struct class_weights *weights)
+{
+    if (options->class_weight && strcmp(options->class_weight, "balanced") == 0)
+        return tool_refuse("--class-weight: expected the weights of the training, as 0:1,1:5: balanced would be others "
+                           "for other data");
+    return class_weights_read(options->class_weight, recipe, NULL, weights);
+}
+
 static int evaluate(const struct options *options, struct session *session)
 {
     td_data *data;
@@ -79,6 +88,14 @@ static int evaluate(const struct options *options, struct session *session)
     if (!td_recipe_class(recipe, 0, NULL, 0))
         recipe = td_data_recipe(data);
     char *named = recipe ? strdup(recipe) : NULL; /* the evaluation releases the data */
+    struct class_weights weights;
+    status = read_weights(options, named, &weights);
+    if (status != TOOL_DONE) {
+        td_data_release(data);
+        class_weights_release(&weights);
+        free(named);
+        return status;
+    }
     bool wanted = options->confusion || options->confusion_file || options->confusion_output || options->class_names ||
                   options->confusion_ignore.is_set;
     td_status done = td_evaluate_(&(td_evaluate_args){.model = session->model,
@@ -86,12 +103,14 @@ static int evaluate(const struct options *options, struct session *session)
                                                       .logs = &logs,
                                                       .batch_size = options->batch_size,
                                                       .steps = options->batches,
+                                                      .class_weight = weights.list,
                                                       .progress = options->quiet ? NULL : stdout,
                                                       .confusion = wanted ? &confusion : NULL,
                                                       .confusion_output = (int)options->confusion_output,
                                                       .ignore_class = options->confusion_ignore});
     status = done == TD_OK ? report(options, session, &logs, confusion, named) : session_failed(session);
     td_confusion_free(confusion);
+    class_weights_release(&weights);
     free(named);
     return status;
 }
@@ -119,6 +138,7 @@ static const struct argp_option options[] = {OPTION_GROUP("Data:", 1),
                                              OPTION_DATA,
                                              OPTION_SHARD,
                                              OPTIONS_READING,
+                                             OPTIONS_LOSS_WEIGHTS,
                                              OPTION_GROUP("Work:", 2),
                                              OPTION_WEIGHTS,
                                              OPTION_BATCH_SIZE,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chart.h"
+#include "class_weights.h"
 #include "options.h"
 #include "output_conflicts.h"
 #include "picture.h"
@@ -15,6 +16,7 @@ struct find {
     const struct options *options;
     struct session session;
     td_data *data;
+    struct class_weights class_weights;
     FILE *log;
     td_rate_test *test;
 };
@@ -149,6 +151,9 @@ static int prepare(struct find *find)
         status = output_conflicts_check(options, options->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &find->session, &find->data);
+    if (status == TOOL_DONE)
+        status = class_weights_read(options->class_weight, td_data_recipe(find->data),
+                                    td_model_recipe(find->session.model), &find->class_weights);
     return status == TOOL_DONE ? open_log(find) : status;
 }
 
@@ -158,15 +163,18 @@ static int find_and_report(struct find *find)
     td_data *data = find->data;
     find->data = NULL; /* td_find_learning_rate adopts it */
     stop_on_signals(find->session.context);
-    td_status status = td_find_learning_rate_(&(td_find_learning_rate_args){.model = find->session.model,
-                                                                            .data = data,
-                                                                            .test = &find->test,
-                                                                            .start = (double)options->start_lr.value,
-                                                                            .end = (double)options->end_lr.value,
-                                                                            .steps = (int)options->steps,
-                                                                            .batch_size = options->batch_size,
-                                                                            .seed = (uint64_t)options->seed,
-                                                                            .adapt = options->adapt ? TD_YES : TD_NO});
+    td_status status = td_find_learning_rate_(
+        &(td_find_learning_rate_args){.model = find->session.model,
+                                      .data = data,
+                                      .test = &find->test,
+                                      .start = (double)options->start_lr.value,
+                                      .end = (double)options->end_lr.value,
+                                      .steps = (int)options->steps,
+                                      .batch_size = options->batch_size,
+                                      .seed = (uint64_t)options->seed,
+                                      .class_weight = find->class_weights.list,
+                                      .balance_classes = find->class_weights.balanced ? TD_YES : TD_NO,
+                                      .adapt = options->adapt ? TD_YES : TD_NO});
     if (stop_signal())
         return 128 + stop_signal();
     return status == TD_OK ? report(find) : session_failed(&find->session);
@@ -182,6 +190,7 @@ static int run(const struct options *options)
         fclose(find.log);
     td_rate_test_free(find.test);
     td_data_release(find.data);
+    class_weights_release(&find.class_weights);
     session_close(&find.session);
     return status;
 }
@@ -197,6 +206,7 @@ static const struct argp_option options[] = {
     OPTION_CACHE,
     OPTION_AUGMENT,
     OPTIONS_READING,
+    OPTIONS_LOSS_WEIGHTS,
     OPTION_GROUP("Test:", GROUP_TEST),
     {"start-lr", KEY_START_LR, "F", 0, "The first step's rate (default: 1e-7)", 0},
     {"end-lr", KEY_END_LR, "F", 0, "The last step's rate (default: 10)", 0},

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "class_weights.h"
 #include "json_log.h"
 #include "options.h"
 #include "output_conflicts.h"
@@ -18,6 +19,7 @@ struct fit {
     const struct options *options;
     struct session session;
     td_data *train, *validation;
+    struct class_weights class_weights;
     FILE *log;
     int log_error; /* errno of the first line that could not be written */
     bool begun;    /* the arguments were accepted */
@@ -57,6 +59,9 @@ static int prepare(struct fit *fit)
         status = session_prepare(options, &fit->session, &fit->train);
     if (status == TOOL_DONE)
         status = check_rates(options, fit->session.model);
+    if (status == TOOL_DONE)
+        status = class_weights_read(options->class_weight, td_data_recipe(fit->train),
+                                    td_model_recipe(fit->session.model), &fit->class_weights);
     if (status == TOOL_DONE && options->validation)
         status = session_validation_data(options, fit->session.model, fit->train, &fit->validation);
     return status == TOOL_DONE ? open_log(fit) : status;
@@ -201,6 +206,8 @@ static td_status train(struct fit *fit)
                                   .warmup_epochs = (int)options->warmup_epochs,
                                   .momentum_correction = options->momentum_correction ? TD_YES : TD_NO,
                                   .shuffle_buffer = options->shuffle_buffer,
+                                  .class_weight = fit->class_weights.list,
+                                  .balance_classes = fit->class_weights.balanced ? TD_YES : TD_NO,
                                   .drop_remainder = options->drop_remainder ? TD_YES : TD_NO,
                                   .progress = options->quiet ? NULL : stdout,
                                   .callbacks = callbacks});
@@ -305,6 +312,7 @@ static int run(const struct options *options)
     td_data_release(fit.train);
     td_data_release(fit.validation);
     status = session_end_trace(options, &fit.session, status);
+    class_weights_release(&fit.class_weights);
     session_close(&fit.session);
     return status;
 }
@@ -332,6 +340,7 @@ static const struct argp_option options[] = {
     {"input-threads", KEY_INPUT_THREADS, "N", 0,
      "Decode and augment ahead on at most N threads (default: as many as it takes, up to one a core)", 0},
     OPTIONS_READING,
+    OPTIONS_LOSS_WEIGHTS,
     OPTION_GROUP("Training:", GROUP_TRAINING),
     OPTION_WEIGHTS,
     {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},

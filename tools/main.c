@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "nearest_word.h"
 #include "options.h"
 
@@ -135,7 +136,10 @@ static int run_command(int argc, char **argv)
     program_invocation_name = argv[0] = full_name;
     struct options options = {0};
     int status = tool_parse(command, argc, argv, &options);
-    return status == TOOL_DONE ? command->run(&options) : status;
+    if (status != TOOL_DONE)
+        return status;
+    environment_check();
+    return command->run(&options);
 }
 
 static int help(int argc, char **argv)

@@ -401,24 +401,24 @@ static int set_loss_weights(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
-static int set_metrics(const char *text, struct options *options)
+/* Sets list[TOOL_MAX_METRICS + 1]. */
+static int set_metrics(const char *option, const char *text, td_metric *list)
 {
-    options->metrics_given = true;
     int count = 0, status = TOOL_DONE;
     for (const char *at = text; strcmp(text, "none") != 0 && status == TOOL_DONE; at++) {
         char word[64] = "";
         size_t length = strcspn(at, ",");
         memcpy(word, at, length < sizeof word ? length : sizeof word - 1);
         if (count == TOOL_MAX_METRICS)
-            return tool_refuse("--metrics: expected at most %d names, got '%s'", TOOL_MAX_METRICS, text);
+            return tool_refuse("--%s: expected at most %d names, got '%s'", option, TOOL_MAX_METRICS, text);
         int metric = TD_METRIC_END;
-        status = set_choice("metrics", word, metrics, &metric);
-        options->metrics[count++] = (td_metric){.kind = (td_metric_kind)metric};
+        status = set_choice(option, word, metrics, &metric);
+        list[count++] = (td_metric){.kind = (td_metric_kind)metric};
         at += length;
         if (!*at)
             break;
     }
-    options->metrics[count] = (td_metric){.kind = TD_METRIC_END};
+    list[count] = (td_metric){.kind = TD_METRIC_END};
     return status;
 }
 
@@ -434,6 +434,8 @@ static const struct text_option {
     {KEY_DATA, "data", AT(data), "the path of the data"},
     {KEY_FEATURES, "features", AT(features),
      "which feature is what, as x=image/encoded,y=image/class/label, or which column, as x=a,b,y=c"},
+    {KEY_SAMPLE_WEIGHT, "sample-weight", AT(sample_weight), "the name of an array or a column, or none"},
+    {KEY_CLASS_WEIGHT, "class-weight", AT(class_weight), "classes and weights, as 0:1,1:5, or balanced"},
     {KEY_OUTPUT, "output", AT(output), "the path of a file"},
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
@@ -532,7 +534,11 @@ static int set_named(int key, const char *text, struct options *options)
     case KEY_LOSS_WEIGHTS:
         return set_loss_weights(text, options);
     case KEY_METRICS:
-        return set_metrics(text, options);
+        options->metrics_given = true;
+        return set_metrics("metrics", text, options->metrics);
+    case KEY_WEIGHTED_METRICS:
+        options->weighted_metrics_given = true;
+        return set_metrics("weighted-metrics", text, options->weighted_metrics);
     case KEY_UPDATE_FREQ:
         return set_update_freq(text, options);
     case KEY_IMAGE_SIZE:

@@ -77,8 +77,10 @@ struct options {
     struct epoch_rates epoch_rates;
     struct output_option losses[TOOL_MAX_OUTPUTS], loss_weights[TOOL_MAX_OUTPUTS];
     int n_losses, n_loss_weights;
-    bool from_logits, metrics_given;
+    bool from_logits, metrics_given, weighted_metrics_given;
     td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with kind TD_METRIC_END */
+    td_metric weighted_metrics[TOOL_MAX_METRICS + 1];
+    const char *sample_weight, *class_weight;
 };
 
 enum option_key {
@@ -124,6 +126,9 @@ enum option_key {
     KEY_LOSS_WEIGHTS,
     KEY_FROM_LOGITS,
     KEY_METRICS,
+    KEY_WEIGHTED_METRICS,
+    KEY_SAMPLE_WEIGHT,
+    KEY_CLASS_WEIGHT,
     KEY_JSON,
     KEY_TIME,
     KEY_MODE,
@@ -255,7 +260,7 @@ enum option_key {
          "LIST",                                                                                                         \
          0,                                                                                                              \
          "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "       \
-         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last); HDF5: which arrays, as "                  \
+         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last); npz, HDF5: which arrays, as "             \
          "x0=/a,x1=/b,y=/c",                                                                                             \
          0},                                                                                                             \
         {"missing",                                                                                                      \
@@ -275,6 +280,16 @@ enum option_key {
         {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},             \
     {                                                                                                                    \
         "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0        \
+    }
+#define OPTIONS_LOSS_WEIGHTS                                                                                           \
+    {"sample-weight",                                                                                                  \
+     KEY_SAMPLE_WEIGHT,                                                                                                \
+     "NAME",                                                                                                           \
+     0,                                                                                                                \
+     "The array, column, feature or .npy file that weighs losses, or none (default: sample_weight, of npz and HDF5)",  \
+     0},                                                                                                               \
+    {                                                                                                                  \
+        "class-weight", KEY_CLASS_WEIGHT, "LIST", 0, "Weights by class: 0:1,1:5 or balanced", 0                        \
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \
@@ -401,11 +416,16 @@ enum option_key {
          0,                                                                                                            \
          "The model ends in raw scores (no softmax or sigmoid); for the cross-entropies",                              \
          0},                                                                                                           \
+        {"metrics",                                                                                                    \
+         KEY_METRICS,                                                                                                  \
+         "LIST",                                                                                                       \
+         0,                                                                                                            \
+         "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, auc, mean_io_u, "                 \
+         "mean_absolute_error, ..., or none",                                                                          \
+         0},                                                                                                           \
     {                                                                                                                  \
-        "metrics", KEY_METRICS, "LIST", 0,                                                                             \
-            "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, auc, mean_io_u, "              \
-            "mean_absolute_error, ..., or none",                                                                       \
-            0                                                                                                          \
+        "weighted-metrics", KEY_WEIGHTED_METRICS, "LIST", 0,                                                           \
+            "Metrics that count each sample by its weight, as the loss does", 0                                        \
     }
 
 /* The forms of DATA, for help texts. */

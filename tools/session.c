@@ -281,14 +281,14 @@ static int merge_losses(const struct options *options, const td_model *model, st
                        "another --loss");
 }
 
-/* Copies the options' metrics. Whether an AUC's predictions are logits follows from the loss. */
-static void choose_metrics(const struct options *options, const struct losses *losses,
-                           td_metric metrics[TOOL_MAX_METRICS + 1])
+/* Copies metrics[TOOL_MAX_METRICS + 1] of the options. Whether an AUC's predictions are logits follows from the loss.
+ */
+static void choose_metrics(const td_metric *given, const struct losses *losses, td_metric *metrics)
 {
     bool logits = false;
     for (int o = 0; o < losses->count; o++)
         logits = logits || is_from_logits(losses->loss[o]);
-    memcpy(metrics, options->metrics, sizeof options->metrics);
+    memcpy(metrics, given, (TOOL_MAX_METRICS + 1) * sizeof *metrics);
     for (td_metric *metric = metrics; metric->kind != TD_METRIC_END; metric++)
         if (metric->kind == TD_METRIC_AUC && logits)
             metric->from_logits = TD_YES;
@@ -355,14 +355,16 @@ int session_compile(const struct options *options, struct session *session, enum
         return status;
     if (!changes_optimizer(options, &of_file))
         optimizer = (td_optimizer){.kind = TD_OPTIMIZER_NONE};
-    td_metric metrics[TOOL_MAX_METRICS + 1];
-    choose_metrics(options, &losses, metrics);
+    td_metric metrics[TOOL_MAX_METRICS + 1], weighted[TOOL_MAX_METRICS + 1];
+    choose_metrics(options->metrics, &losses, metrics);
+    choose_metrics(options->weighted_metrics, &losses, weighted);
     if (td_compile_(&(td_compile_args){.model = session->model,
                                        .optimizer = optimizer,
                                        .losses = losses.changed ? losses.loss : NULL,
                                        .loss_weights = options->n_loss_weights ? losses.weight : NULL,
                                        .ignore_class = options->ignore_class,
                                        .metrics = options->metrics_given ? metrics : NULL,
+                                       .weighted_metrics = options->weighted_metrics_given ? weighted : NULL,
                                        .strategy = {.devices = options->devices, .shards = (int)options->shards},
                                        .steps_per_execution = options->steps_per_execution,
                                        .rematerialize = options->rematerialize ? TD_YES : TD_NO,

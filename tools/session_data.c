@@ -37,24 +37,45 @@ static void say_what_is_left_out(const char *option, const td_data *data)
         tool_say("--%s: %lld samples are left out; the first: %s", option, (long long)skipped, reason);
 }
 
-static int open_data(const struct options *options, const struct request *request, td_data **data)
+static td_data *open_with(const struct options *options, const struct request *request, const char *sample_weight)
 {
     td_shape shapes[MOST_INPUTS];
     int inputs = input_shapes(request->model, shapes);
-    *data = td_open_(&(td_open_args){.path = request->path,
-                                     .role = request->role,
-                                     .scale = options->scale.value,
-                                     .features = options->features,
-                                     .image_size = options->image_size,
-                                     .skip_errors = options->skip_errors ? TD_YES : TD_NO,
-                                     .missing = options->missing,
-                                     .header = options->header,
-                                     .window = options->window,
-                                     .horizon = options->horizon,
-                                     .targets = request->inputs_only ? TD_NO : TD_YES,
-                                     .input_shapes = shapes,
-                                     .inputs = inputs,
-                                     .recipe = request->recipe});
+    return td_open_(&(td_open_args){.path = request->path,
+                                    .role = request->role,
+                                    .scale = options->scale.value,
+                                    .features = options->features,
+                                    .sample_weight = sample_weight,
+                                    .image_size = options->image_size,
+                                    .skip_errors = options->skip_errors ? TD_YES : TD_NO,
+                                    .missing = options->missing,
+                                    .header = options->header,
+                                    .window = options->window,
+                                    .horizon = options->horizon,
+                                    .targets = request->inputs_only ? TD_NO : TD_YES,
+                                    .input_shapes = shapes,
+                                    .inputs = inputs,
+                                    .recipe = request->recipe});
+}
+
+/* Validation data need not have the weights of the training data, but it is said when they do not. */
+static void open_unweighted(const struct options *options, const struct request *request, td_data **data)
+{
+    td_data *other = open_with(options, request, "none");
+    if (td_data_error(other)) {
+        td_data_release(other);
+        return;
+    }
+    tool_say("--%s: %s; its samples count alike", request->option, td_data_error(*data));
+    td_data_release(*data);
+    *data = other;
+}
+
+static int open_data(const struct options *options, const struct request *request, td_data **data)
+{
+    *data = open_with(options, request, options->sample_weight);
+    if (request->role == TD_TEST && options->n_train && options->sample_weight && td_data_error(*data))
+        open_unweighted(options, request, data);
     say_what_is_left_out(request->option, *data);
     return data_failed(request->option, data);
 }

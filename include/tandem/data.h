@@ -51,7 +51,7 @@ typedef struct td_open_args {
     td_image_size image_size; /* bring all images to this size, as td_resize; 0: all must have one size */
     /* Which feature of a TFRecord is what, NULL: "x=image/encoded,y=image/class/label"; which columns of a CSV, as
      * "x=TEMP,PRES,wind:one-hot,y=pm2.5" (":codes": the category's number), NULL: y is the last, x all others; which
-     * arrays of an HDF5 file, as "x0=/a,x1=/b,y=/c", NULL: those in the path, or x and y. */
+     * arrays of an .npz or HDF5 file, as "x0=a,x1=b,y=c", NULL: those in the path, or x and y. */
     const char *features;
     td_choice skip_errors; /* yes: samples that cannot be read are left out and counted (td_data_skipped); no */
     td_missing missing;    /* CSV */
@@ -60,8 +60,13 @@ typedef struct td_open_args {
     int64_t window;        /* CSV: x is [window, columns], as many rows in turn, each run of them a sample; 0: one row.
                             * Text: characters; 0: 100 */
     int64_t horizon;       /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
-    td_choice targets;     /* CSV, TFRecord: no: y is not needed, and windows go to the file's end. A folder of images:
-                            * no: all images in it and in folders below, without classes; yes */
+    td_choice targets;     /* no: y and sample_weight are not needed, and a CSV's windows go to its end. A folder of
+                            * images: no: all images in it and in folders below, without classes; yes */
+    /* Which arrays weigh the losses: of an .npz, HDF5 or TFRecord file or the columns of a CSV, by their names; of
+     * "x.npy,y.npy" another .npy file. One for all outputs, or one for each in turn, with commas. NULL: sample_weight
+     * (or with x_train and x_test sample_weight_train and sample_weight_test, or sample_weight0, sample_weight1, ...)
+     * where an .npz or HDF5 file has it; "none": no array. */
+    const char *sample_weight;
     /* [inputs] of one sample, what each of the model's inputs takes (td_input_shape). Images are decoded to the
      * channels of the first, whatever their files have: 1 of grey, 3 of colours, 4 of colours and opacity; where
      * image_size is 0 all must have its size. Where a TFRecord's records differ, those that fit are right; a CSV's
@@ -109,6 +114,10 @@ typedef struct td_arrays_args {
     td_shape y_shape; /* rank 0: one number a sample */
     td_dtype y_dtype; /* TD_FLOAT32 */
     float scale;      /* x is multiplied by this; 0: 1 */
+    /* Weights of the losses, as Keras's sample_weight: [samples], or [samples, sample_weight_shape...] with a weight
+     * for each position of the output, [time] of an output [time, classes]; NULL: none. */
+    const float *sample_weight;
+    td_shape sample_weight_shape; /* rank 0: one number a sample */
 } td_arrays_args;
 
 /* Arrays in memory, read in place. */
@@ -123,8 +132,9 @@ TD_API int64_t td_data_samples(const td_data *data);
 /* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
  * wrong with the first of them, borrowed until the data is released. */
 TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
-/* What opening the data found that its user should know: which files of a folder or columns of a CSV are not used, for
- * instance; "" for nothing. Borrowed until the data is released. */
+/* What opening the data found that its user should know: which files of a folder, arrays of a file or columns of a CSV
+ * are not used, for instance, and which array weighs the losses without having been named; "" for nothing. Borrowed
+ * until the data is released. */
 TD_API const char *td_data_note(const td_data *data);
 /* How the data was read, for `.recipe`: JSON, borrowed until the data is released; NULL for formats that need none.
  * td_fit keeps it with the model, td_save in the model's file. */

@@ -9,6 +9,7 @@
  *     td_fit(model, data, .steps_per_epoch = 100);
  *
  * A model of several inputs or outputs has them behind the first: x[1] is of .more_x's first shape, y[1] of .more_y's.
+ * Weights of the losses stand behind the targets.
  *
  * The functions are called from Tandem's threads, ahead of the devices. */
 #ifndef TANDEM_GENERATORS_H
@@ -24,14 +25,16 @@ typedef struct td_generator_args {
     td_location at;
     td_shape x_shape; /* of one sample */
     td_guard guard;
-    td_dtype x_dtype;        /* TD_FLOAT32 */
-    td_shape y_shape;        /* rank 0: a number */
-    td_dtype y_dtype;        /* TD_FLOAT32 */
-    td_choice targets;       /* yes, the default: every sample has a y */
-    float scale;             /* x is multiplied by this; 0: 1 */
-    const td_column *more_x; /* TD_COLUMNS(...): inputs behind the first, copied; NULL: none */
-    const td_column *more_y; /* targets behind the first */
-    void *user;              /* passed to each function */
+    td_dtype x_dtype;               /* TD_FLOAT32 */
+    td_shape y_shape;               /* rank 0: a number */
+    td_dtype y_dtype;               /* TD_FLOAT32 */
+    td_choice targets;              /* yes, the default: every sample has a y */
+    float scale;                    /* x is multiplied by this; 0: 1 */
+    const td_column *more_x;        /* TD_COLUMNS(...): inputs behind the first, copied; NULL: none */
+    const td_column *more_y;        /* targets behind the first */
+    const td_column *sample_weight; /* weights of the losses (data.h): one for all outputs, or one for each target; a
+                                     * function writes them behind the targets, y[n] with n targets; NULL: none */
+    void *user;                     /* passed to each function */
 
     /* Either: writes sample number `sample`, whichever is asked for: input i to x[i], target o to y[o], each packed, in
      * its dtype; x[i] or y[o] is NULL where it is not wanted, y is NULL without targets. Several threads call it at

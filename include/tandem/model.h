@@ -208,7 +208,9 @@ typedef struct td_metric {
     td_optional class_id; /* Precision, Recall: of this entry of the last axis alone; all */
     int num_classes;      /* IoU, MeanIoU: the numbers in the output's last axis */
     const int *target_class_ids; /* IoU, BinaryIoU: TD_CLASSES(1, 4), the mean over these; copied; NULL: over all */
-    td_optional ignore_class;    /* IoU, MeanIoU: what is of this class is not counted; none */
+    td_choice fractions;      /* IoU, MeanIoU, BinaryIoU among weighted_metrics: weights count as they are; no: as whole
+                               * numbers, their fractions cut off, as Keras counts them unless its dtype is a float */
+    td_optional ignore_class; /* IoU, MeanIoU: what is of this class is not counted; none */
     td_choice sparse_y_true, sparse_y_pred; /* IoU, MeanIoU: class numbers, not a number for each class; not Keras's
                                              * default (yes), but what the shapes say */
 } td_metric;
@@ -279,6 +281,8 @@ typedef struct td_compile_args {
                                * it, with another loss none */
     float delta;              /* Huber: where it turns from a parabola to a line; 0: as the model has it, else 1 */
     const td_metric *metrics; /* of every output that has a loss; NULL: keep the model's */
+    const td_metric *weighted_metrics; /* those that count by sample_weight and class_weight, as the loss does; NULL:
+                                        * keep the model's */
     td_strategy strategy;
     td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
                                 less memory, a little more time; in the same precision and by the same kernels, some
@@ -335,6 +339,20 @@ typedef struct td_training td_training;
 
 #define TD_CALLBACKS(...) TD_LIST_(td_callback *, __VA_ARGS__, NULL)
 
+/* The weight of a class's losses, in a list: TD_CLASS_WEIGHTS({0, 1}, {1, 5}). Classes that are not in it have 1. */
+typedef struct td_class_weight {
+    int number; /* of the class, from 0 */
+    float weight;
+} td_class_weight;
+
+#define TD_CLASS_WEIGHTS(...) TD_LIST_(td_class_weight, __VA_ARGS__, {.number = TD_CLASS_WEIGHTS_END})
+#define TD_CLASS_WEIGHTS_END  (-1)
+
+/* Where data have weights (td_arrays, td_open, td_generator: sample_weight), td_fit and td_evaluate multiply each
+ * sample's loss, or each position's, by its weight, as Keras's sample_weight does. A loss of a batch is the sum over
+ * all of them divided by how many there are, those of weight 0 too; with an ignored class by how many count. Metrics
+ * are not weighted but those of td_compile's weighted_metrics, which are means by weight. */
+
 typedef struct td_fit_args {
     td_location at;
     td_model *model;
@@ -351,9 +369,15 @@ typedef struct td_fit_args {
     td_choice shuffle;        /* yes: one permutation an epoch, fixed by seed and epoch; a stream is not shuffled so */
     int64_t shuffle_buffer; /* instead: each time one of the next N samples, by chance; for streams, and for files that
                              * are slow to read in any order. 0: no buffer */
-    td_choice drop_remainder; /* yes: an epoch leaves out a last batch that is not full; no */
-    uint64_t seed;            /* shuffle and dropout; 0: the model's */
-    td_choice adapt;          /* yes: Normalization layers take mean and variance of the training part first; no */
+    /* For models of one output: each sample's loss, or with a class for each position that position's, is multiplied by
+     * its class's weight, as Keras's class_weight does (of one-hot targets the largest is the class; a single number is
+     * rounded), and by the data's weights too. The validation is not weighted so. NULL: no class has a weight. */
+    const td_class_weight *class_weight;
+    td_choice balance_classes; /* yes, instead: a class that m of n samples are of has n / (classes * m), as
+                                * scikit-learn's "balanced"; no */
+    td_choice drop_remainder;  /* yes: an epoch leaves out a last batch that is not full; no */
+    uint64_t seed;             /* shuffle and dropout; 0: the model's */
+    td_choice adapt;           /* yes: Normalization layers take mean and variance of the training part first; no */
     /* For large minibatches (Goyal et al., 1706.02677); what is done to the rate is said, and logged as learning_rate.
      */
     int64_t base_batch_size; /* the optimizer's rate is for so many samples: it is multiplied by batch_size / this */
@@ -392,6 +416,7 @@ typedef struct td_evaluate_args {
     int confusion_output;     /* of which output; 0 */
     td_optional ignore_class; /* samples of this class are left out of it; not set: those that the loss leaves out. The
                                * loss and the metrics are as they are compiled */
+    const td_class_weight *class_weight; /* as td_fit's; the confusion matrix counts samples, whatever their weights */
 } td_evaluate_args;
 TD_API td_status td_evaluate_(const td_evaluate_args *args);
 #ifndef __cplusplus
@@ -470,6 +495,17 @@ TD_API td_status td_train_on_batch_lists(td_model *model, int64_t rows, const fl
 TD_API td_status td_test_on_batch_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
                                         td_logs *logs);
 TD_API td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *const *x, float *const *outputs);
+
+/* The same with weights of the losses: of each output, sample_weight[o], [rows], or with `positions` a weight for each
+ * position of the output's losses, [rows, ...] (of an output [time, classes]: [rows, time]).
+ * Of an output that has no loss and no weighted metric it may be NULL. */
+TD_API td_status td_train_on_batch_weighted(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                            const float *const *sample_weight, td_choice positions, td_logs *logs);
+TD_API td_status td_test_on_batch_weighted(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                           const float *const *sample_weight, td_choice positions, td_logs *logs);
+TD_API td_status td_compute_gradients_weighted(td_model *model, int64_t rows, const float *const *x,
+                                               const float *const *y, const float *const *sample_weight,
+                                               td_choice positions, td_logs *logs);
 
 /* The two halves of td_train_on_batch. Between them td_gradient gives the gradient of the mean loss for a weight, as
  * numbered by td_weight, in place: it may be read and changed. It has the weight's shape, row-major, belongs to the

@@ -27,6 +27,8 @@ typedef struct td_find_learning_rate_args {
     int64_t batch_size; /* as td_fit's; only full batches are trained on */
     uint64_t seed;      /* as td_fit's */
     td_choice adapt;    /* as td_fit's */
+    const td_class_weight *class_weight; /* as td_fit's */
+    td_choice balance_classes;           /* as td_fit's */
 } td_find_learning_rate_args;
 
 /* Trains a copy of the model for some steps while the learning rate grows by the same factor from step to step, and

@@ -131,6 +131,7 @@
     PLAIN(class_pairs)                                                                                                 \
     PLAIN(buckets)                                                                                                     \
     PLAIN(valid_weights)                                                                                               \
+    PLAIN(class_weights)                                                                                               \
     /* gradients and updates */                                                                                        \
     VECTOR(reduce_scatter)                                                                                             \
     VECTOR(accumulate_gradient)                                                                                        \

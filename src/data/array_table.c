@@ -151,11 +151,11 @@ static td_status check_column(const tdi_table *table, int columns, const char *n
     return TD_OK;
 }
 
-td_status tdi_table_add(tdi_table *table, bool target, const char *name, float scale, tdi_array *array,
+td_status tdi_table_add(tdi_table *table, tdi_column_role role, const char *name, float scale, tdi_array *array,
                         tdi_error *error)
 {
     tdi_source *source = &table->reader.source;
-    int at = source->n_x + source->n_y;
+    int at = tdi_source_columns(source);
     if (at == TDI_MAX_COLUMNS) {
         tdi_array_release(array);
         return tdi_fail(error, TD_UNSUPPORTED, "%s: more than %d arrays", source->name, TDI_MAX_COLUMNS);
@@ -170,7 +170,6 @@ td_status tdi_table_add(tdi_table *table, bool target, const char *name, float s
     facts->scale = scale;
     facts->values = array->values;
     source->samples = array->samples;
-    source->n_x += !target;
-    source->n_y += target;
+    *tdi_source_count_of(source, role) += 1;
     return TD_OK;
 }

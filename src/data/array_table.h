@@ -42,9 +42,9 @@ void tdi_array_release(tdi_array *array);
 /* Makes an empty table with this name. Its source's release frees it. */
 td_status tdi_table_create(const char *name, tdi_table **table, tdi_error *error);
 
-/* Appends an input, or a target, behind which no input may follow. Adopts what the array owns, even on failure. Fails
- * for an array without samples or elements, or whose number of samples differs from the columns before it. */
-td_status tdi_table_add(tdi_table *table, bool target, const char *name, float scale, tdi_array *array,
+/* Appends a column, behind those of its role and of the roles before. Adopts what the array owns, even on failure.
+ * Fails for an array without samples or elements, or whose number of samples differs from the columns before it. */
+td_status tdi_table_add(tdi_table *table, tdi_column_role role, const char *name, float scale, tdi_array *array,
                         tdi_error *error);
 
 #endif

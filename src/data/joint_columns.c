@@ -82,7 +82,7 @@ static td_status joint_read(tdi_sample_reader *reader, int column, int64_t row, 
 void tdi_joint_init(tdi_joint_columns *joint)
 {
     tdi_source *source = &joint->reader.source;
-    source->n_x = source->n_y = 0;
+    source->n_x = source->n_y = source->n_w = 0;
     source->on_demand = true;
     source->gather = tdi_sample_reader_gather;
     joint->reader.read = joint_read;
@@ -100,47 +100,50 @@ static bool is_column(const td_column *column, size_t *bytes)
     return !wrong && size < INT64_MAX / (2 * TDI_MAX_COLUMNS);
 }
 
+static const char *const role_names[] = {"x", "y", "sample_weight"};
+
 /* A single column is called x or y; several are called x0, x1, ..., as in files. */
 static void name_columns(tdi_source *source)
 {
-    for (int i = 0; i < source->n_x + source->n_y; i++) {
-        bool y = i >= source->n_x;
-        char *name = source->columns[i].name;
-        if ((y ? source->n_y : source->n_x) == 1)
-            snprintf(name, sizeof source->columns[i].name, "%s", y ? "y" : "x");
-        else
-            snprintf(name, sizeof source->columns[i].name, "%s%d", y ? "y" : "x", y ? i - source->n_x : i);
-    }
+    int at = 0;
+    for (tdi_column_role role = TDI_X; role <= TDI_WEIGHT; role++)
+        for (int i = 0, count = *tdi_source_count_of(source, role); i < count; i++, at++) {
+            char *name = source->columns[at].name;
+            if (count == 1)
+                snprintf(name, sizeof source->columns[at].name, "%s", role_names[role]);
+            else
+                snprintf(name, sizeof source->columns[at].name, "%s%d", role_names[role], i);
+        }
 }
 
-td_status tdi_joint_add(tdi_joint_columns *joint, const char *function, bool y, const td_column *column,
+td_status tdi_joint_add(tdi_joint_columns *joint, const char *function, tdi_column_role role, const td_column *column,
                         tdi_error *error)
 {
     size_t bytes;
     tdi_source *source = &joint->reader.source;
-    int at = source->n_x + source->n_y;
+    int at = tdi_source_columns(source);
     if (at == TDI_MAX_COLUMNS)
-        return tdi_fail(error, TD_UNSUPPORTED, "%s: a sample has at most %d inputs and targets together", function,
-                        TDI_MAX_COLUMNS);
+        return tdi_fail(error, TD_UNSUPPORTED, "%s: a sample has at most %d inputs, targets and weights together",
+                        function, TDI_MAX_COLUMNS);
     if (!is_column(column, &bytes))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: the shape, the dtype or the scale of %s%d is none: positive extents, a td_dtype and a "
                         "finite number were expected",
-                        function, y ? "y" : "x", y ? source->n_y : source->n_x);
+                        function, role_names[role], *tdi_source_count_of(source, role));
     source->columns[at] =
         (tdi_column){.shape = column->shape, .dtype = column->dtype, .scale = column->scale != 0 ? column->scale : 1};
-    *(y ? &source->n_y : &source->n_x) += 1;
+    *tdi_source_count_of(source, role) += 1;
     joint->columns++;
     joint->begin[at + 1] = joint->begin[at] + (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     name_columns(source);
     return TD_OK;
 }
 
-td_status tdi_joint_add_list(tdi_joint_columns *joint, const char *function, bool y, const td_column *list,
-                             tdi_error *error)
+td_status tdi_joint_add_list(tdi_joint_columns *joint, const char *function, tdi_column_role role,
+                             const td_column *list, tdi_error *error)
 {
     for (; list && list->shape.rank >= 0; list++)
-        TDI_TRY(tdi_joint_add(joint, function, y, list, error));
+        TDI_TRY(tdi_joint_add(joint, function, role, list, error));
     return TD_OK;
 }
 

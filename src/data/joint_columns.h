@@ -34,12 +34,13 @@ struct tdi_partial_sample {
 
 /* Sets what every such source has in common; the source's other members are set before. It has no columns yet. */
 void tdi_joint_init(tdi_joint_columns *joint);
-/* Appends a column; inputs come before targets. `function` names the user's call in the sentence of a refusal. */
-td_status tdi_joint_add(tdi_joint_columns *joint, const char *function, bool y, const td_column *column,
+/* Appends a column; inputs come before targets, weights last. `function` names the user's call in the sentence of a
+ * refusal. */
+td_status tdi_joint_add(tdi_joint_columns *joint, const char *function, tdi_column_role role, const td_column *column,
                         tdi_error *error);
 /* Appends the columns of a list that ends as TD_COLUMNS does; a NULL list is empty. */
-td_status tdi_joint_add_list(tdi_joint_columns *joint, const char *function, bool y, const td_column *list,
-                             tdi_error *error);
+td_status tdi_joint_add_list(tdi_joint_columns *joint, const char *function, tdi_column_role role,
+                             const td_column *list, tdi_error *error);
 
 /* Sets places[0 .. columns) to where the columns are in a sample of begin[columns] bytes. */
 void tdi_joint_places(const tdi_joint_columns *joint, char *sample, void **places);

@@ -138,7 +138,7 @@ typedef struct check {
 static td_status read_sample(tdi_sample_reader *reader, int64_t row, void *scratch, tdi_error *error)
 {
     const tdi_source *source = &reader->source;
-    for (int column = 0; column < source->n_x + source->n_y; column++)
+    for (int column = 0; column < tdi_source_columns(source); column++)
         TDI_TRY(read_samples(reader, column, row, 1, scratch, error));
     return TD_OK;
 }
@@ -146,7 +146,7 @@ static td_status read_sample(tdi_sample_reader *reader, int64_t row, void *scrat
 static size_t largest_sample(const tdi_source *source)
 {
     size_t largest = 1;
-    for (int i = 0; i < source->n_x + source->n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(source); i++) {
         size_t size = tdi_column_bytes(&source->columns[i]);
         largest = size > largest ? size : largest;
     }

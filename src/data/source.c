@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/machine.h"
+#include "data/array_names.h"
 #include "data/source/image_list.h"
 #include "files/folders.h"
 #include "files/tfrecord_file.h"
@@ -62,7 +63,8 @@ static td_status check_fields(const td_open_args *args, const tdi_source_format 
         {TDI_OPEN_MISSING, args->missing, "missing", "--missing"},
         {TDI_OPEN_WINDOW, args->window, "window", "--window"},
         {TDI_OPEN_HORIZON, args->horizon, "horizon", "--horizon"},
-        {TDI_OPEN_HEADER, args->header, "header", "--header"}};
+        {TDI_OPEN_HEADER, args->header, "header", "--header"},
+        {TDI_OPEN_SAMPLE_WEIGHT, tdi_named_weights(args), "sample_weight", "--sample-weight"}};
     char names[256];
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         if (!fields[i].given || (format->reads & fields[i].field))
@@ -144,7 +146,7 @@ void tdi_source_content_file(tdi_source *source, const char *path)
 
 static td_status add_own(const tdi_source *source, uint32_t *crc, const atomic_int *stop, tdi_error *error)
 {
-    for (int i = 0; i < source->n_x + source->n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(source); i++) {
         const tdi_column *column = &source->columns[i];
         size_t sample = tdi_column_bytes(column);
         if (column->values)

@@ -25,9 +25,12 @@
 
 typedef struct tdi_source tdi_source;
 
-/* One array of the data: an input or a target, [samples, shape...]. */
+/* What a column is; columns stand in this order. */
+typedef enum tdi_column_role { TDI_X, TDI_Y, TDI_WEIGHT } tdi_column_role;
+
+/* One array of the data: an input, a target or weights, [samples, shape...]. */
 typedef struct tdi_column {
-    char name[64];      /* "x", "y", or the array's name in the file */
+    char name[64];      /* "x", "y", "sample_weight", or the array's name in the file */
     td_shape shape;     /* per sample; rank 0: a number */
     td_dtype dtype;     /* as stored */
     const void *values; /* [samples, shape...] in `dtype` when all of them lie in memory, else NULL. A stage that copies
@@ -72,13 +75,15 @@ typedef struct tdi_source_run {
  * way, and a source that serves one run at a time refuses the second. Every function may block on reading files or,
  * where samples come from the user's functions, on those. */
 struct tdi_source {
-    char name[256];  /* the path, for messages */
-    int64_t samples; /* number of samples, or TDI_SAMPLES_UNKNOWN */
-    int n_x, n_y;    /* numbers of columns: inputs come first, then targets */
+    char name[256];    /* the path, for messages */
+    int64_t samples;   /* number of samples, or TDI_SAMPLES_UNKNOWN */
+    int n_x, n_y, n_w; /* numbers of columns: inputs come first, then targets, then weights of the losses: one that all
+                        * outputs share, or one for each target */
     tdi_column columns[TDI_MAX_COLUMNS];
     int64_t skipped;        /* number of samples left out because they cannot be read, where the user asked for that */
     char skip_reason[1024]; /* what was wrong with the first of them */
-    char note[1024]; /* what opening found that its user should know: files or columns that are not used; "": nothing */
+    char note[1024];  /* what opening found that its user should know: files, arrays or columns that are not used; "":
+                       * nothing */
     char advice[512]; /* ends the sentence of a shape that the model does not take: "; choose columns by ..." */
     char *recipe;     /* JSON, see recipe.h; freed by `release`; NULL: none */
     uint64_t stamp;   /* hash of the files' sizes and times; 0: there are no files */
@@ -136,8 +141,21 @@ typedef enum tdi_open_field {
     TDI_OPEN_MISSING = 8,
     TDI_OPEN_WINDOW = 16,
     TDI_OPEN_HORIZON = 32,
-    TDI_OPEN_HEADER = 64
+    TDI_OPEN_HEADER = 64,
+    TDI_OPEN_SAMPLE_WEIGHT = 128
 } tdi_open_field;
+
+/* The number of all its columns. */
+static inline int tdi_source_columns(const tdi_source *source)
+{
+    return source->n_x + source->n_y + source->n_w;
+}
+
+/* The number of columns of a role, to be counted up when one is added. */
+static inline int *tdi_source_count_of(tdi_source *source, tdi_column_role role)
+{
+    return role == TDI_X ? &source->n_x : role == TDI_Y ? &source->n_y : &source->n_w;
+}
 
 /* A file format. Its functions are called by the thread that calls td_open. */
 typedef struct tdi_source_format {

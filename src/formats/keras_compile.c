@@ -300,28 +300,27 @@ static td_status read_metrics(const source *from, int output, const json_t *valu
     return TD_OK;
 }
 
-static td_status read_all_metrics(const source *from, tdi_error *error)
+static bool is_empty_list(const json_t *value)
 {
-    const json_t *all = json_object_get(from->config, "metrics"), *value = all;
+    return json_is_array(value) && !json_array_size(value);
+}
+
+/* Reads "metrics", and then "weighted_metrics" behind them. */
+static td_status read_all_metrics(const source *from, const char *key, bool weighted, tdi_error *error)
+{
+    const json_t *all = json_object_get(from->config, key), *value = all;
     tdi_error reason = {0};
-    for (int o = 0; o < from->model->architecture->n_outputs; o++) {
+    for (int o = 0; o < from->model->architecture->n_outputs && !is_empty_list(all); o++) {
+        tdi_output_training *training = &from->model->compiled.outputs[o];
         bool bare = from->model->architecture->n_outputs == 1 && json_is_array(all);
-        if (!bare && share(from, "metrics", o, &value, &reason) != TD_OK)
+        int before = training->n_metrics;
+        if (!bare && share(from, key, o, &value, &reason) != TD_OK)
             return leave_out(from, &reason, "they are left out", error);
         TDI_TRY(read_metrics(from, o, value, error));
+        training->n_weighted = weighted ? training->n_metrics - before : 0;
         tdi_model_choose_targets(from->model, o);
     }
     return TD_OK;
-}
-
-static td_status read_weighted_metrics(const source *from, tdi_error *error)
-{
-    const json_t *weighted = json_object_get(from->config, "weighted_metrics");
-    tdi_error reason = {0};
-    if (is_nothing(weighted) || json_array_size(weighted) + json_object_size(weighted) == 0)
-        return TD_OK;
-    tdi_fail(&reason, TD_UNSUPPORTED, "\"weighted_metrics\" are set, which Tandem cannot compute");
-    return leave_out(from, &reason, "they are left out", error);
 }
 
 static td_status read_compiled_optimizer(const source *from, tdi_error *error)
@@ -373,8 +372,8 @@ static td_status read_all(const source *from, tdi_error *error)
     for (int o = 0; o < from->model->architecture->n_outputs; o++)
         TDI_TRY(read_output_loss(from, o, error));
     TDI_TRY(read_weights(from, error));
-    TDI_TRY(read_all_metrics(from, error));
-    TDI_TRY(read_weighted_metrics(from, error));
+    TDI_TRY(read_all_metrics(from, "metrics", false, error));
+    TDI_TRY(read_all_metrics(from, "weighted_metrics", true, error));
     TDI_TRY(read_steps_per_execution(from, error));
     return name_unknown_keys(from, error);
 }
@@ -423,12 +422,32 @@ static json_t *write_loss(const tdi_loss *loss)
     return tdi_keras_object("keras.losses", tdi_loss_class(loss->kind), config);
 }
 
-static json_t *write_metrics(const tdi_output_training *training)
+static json_t *write_metrics(const tdi_output_training *training, bool weighted)
 {
     json_t *list = json_array();
     for (int i = 0; i < training->n_metrics; i++)
-        tdi_keras_append(&list, tdi_keras_write_metric(&training->metrics[i]));
+        if (tdi_is_weighted(training, i) == weighted)
+            tdi_keras_append(&list, tdi_keras_write_metric(&training->metrics[i]));
     return list;
+}
+
+/* A single output's metrics are written bare. */
+static json_t *write_all_metrics(const td_model *model, bool weighted)
+{
+    if (model->architecture->n_outputs == 1)
+        return write_metrics(&model->compiled.outputs[0], weighted);
+    json_t *lists = json_array();
+    for (int i = 0; i < model->architecture->n_outputs; i++)
+        tdi_keras_append(&lists, write_metrics(&model->compiled.outputs[i], weighted));
+    return lists;
+}
+
+static bool has_weighted_metrics(const td_model *model)
+{
+    for (int i = 0; i < model->architecture->n_outputs; i++)
+        if (model->compiled.outputs[i].n_weighted)
+            return true;
+    return false;
 }
 
 static bool has_weights(const td_model *model)
@@ -439,18 +458,16 @@ static bool has_weights(const td_model *model)
     return false;
 }
 
-/* A single output's loss and metrics are written bare, those of several outputs as lists. */
-static json_t *write_outputs(const td_model *model, json_t **losses, json_t **weights, json_t **metrics)
+/* Those of several outputs are written as lists. */
+static json_t *write_outputs(const td_model *model, json_t **losses, json_t **weights)
 {
     *losses = json_array();
     *weights = json_array();
-    *metrics = json_array();
     for (int i = 0; i < model->architecture->n_outputs; i++) {
         const char *unknown = model->compiled.outputs[i].unknown_loss;
         tdi_keras_append(losses, unknown ? json_loads(unknown, JSON_DECODE_ANY, NULL)
                                          : write_loss(&model->compiled.outputs[i].loss));
         tdi_keras_append(weights, tdi_keras_float(model->compiled.outputs[i].loss_weight));
-        tdi_keras_append(metrics, write_metrics(&model->compiled.outputs[i]));
     }
     return *losses;
 }
@@ -465,19 +482,19 @@ bool tdi_keras_is_compiled(const td_model *model)
 
 json_t *tdi_keras_write_compile(const td_model *model)
 {
-    json_t *losses, *weights, *metrics;
-    write_outputs(model, &losses, &weights, &metrics);
+    json_t *losses, *weights;
+    write_outputs(model, &losses, &weights);
+    json_t *weighted = has_weighted_metrics(model) ? write_all_metrics(model, true) : json_null();
     int64_t steps = model->compiled.steps_per_execution ? model->compiled.steps_per_execution : 1;
-    json_t *config = json_pack("{s:o, s:o, s:o, s:n, s:b, s:I}", "loss", losses, "loss_weights", weights, "metrics",
-                               metrics, "weighted_metrics", "run_eagerly", 0, "steps_per_execution", (json_int_t)steps);
+    json_t *config = json_pack("{s:o, s:o, s:o, s:o, s:b, s:I}", "loss", losses, "loss_weights", weights, "metrics",
+                               write_all_metrics(model, false), "weighted_metrics", weighted, "run_eagerly", 0,
+                               "steps_per_execution", (json_int_t)steps);
     if (model->state->optimizer.kind != TD_OPTIMIZER_NONE) /* Keras takes its default where there is no key */
         tdi_keras_put(&config, "optimizer", write_optimizer(&model->state->optimizer));
     else if (model->compiled.unknown_optimizer)
         tdi_keras_put(&config, "optimizer", json_loads(model->compiled.unknown_optimizer, JSON_DECODE_ANY, NULL));
-    if (config && model->architecture->n_outputs == 1) {
+    if (config && model->architecture->n_outputs == 1)
         json_object_set(config, "loss", json_array_get(losses, 0));
-        json_object_set(config, "metrics", json_array_get(metrics, 0));
-    }
     if (!has_weights(model))
         tdi_keras_put(&config, "loss_weights", json_null());
     return config;

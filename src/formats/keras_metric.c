@@ -90,11 +90,16 @@ static td_status read_label_weights(tdi_arena *arena, const json_t *value, td_me
     return count ? TD_OK : wrong_list("label_weights", value, "null, or a list of numbers", error);
 }
 
-/* Keras counts in integers. */
-static td_status check_dtype(const json_t *dtype, bool counts, tdi_error *error)
+/* Keras counts in integers, unless it is told otherwise. */
+static bool is_whole(const json_t *config)
 {
-    const char *name = json_string_value(dtype);
-    return counts && name && strncmp(name, "int", 3) == 0 ? TD_OK : tdi_keras_check_dtype(dtype, error);
+    const char *name = json_string_value(json_object_get(config, "dtype"));
+    return name && strncmp(name, "int", 3) == 0;
+}
+
+static td_status check_dtype(const json_t *config, bool counts, tdi_error *error)
+{
+    return counts && is_whole(config) ? TD_OK : tdi_keras_check_dtype(json_object_get(config, "dtype"), error);
 }
 
 static td_status read_config(tdi_arena *arena, const tdi_metric_type *type, const json_t *config, td_metric *metric,
@@ -106,7 +111,9 @@ static td_status read_config(tdi_arena *arena, const tdi_metric_type *type, cons
     bool counts = metric->kind == TD_METRIC_MEAN_IOU || metric->kind == TD_METRIC_IOU;
     bool targets = metric->kind == TD_METRIC_IOU || metric->kind == TD_METRIC_BINARY_IOU;
     TDI_TRY(tdi_keras_read_fields(type->fields, config, others, metric, error));
-    TDI_TRY(check_dtype(json_object_get(config, "dtype"), counts || targets, error));
+    TDI_TRY(check_dtype(config, counts || targets, error));
+    if (counts || targets)
+        metric->fractions = tdi_keras_text(config, "dtype") && !is_whole(config) ? TD_YES : TD_DEFAULT;
     if (targets && json_object_get(config, type->lists))
         TDI_TRY(read_targets(arena, json_object_get(config, type->lists), metric, error));
     else if (type->lists)
@@ -186,6 +193,8 @@ json_t *tdi_keras_write_metric(const td_metric *metric)
     tdi_keras_write_fields(type->fields, metric, &config);
     if (type->lists)
         tdi_keras_put(&config, type->lists, targets ? write_targets(metric) : write_thresholds(metric));
+    if (metric->fractions == TD_YES)
+        tdi_keras_put(&config, "dtype", json_string("float32"));
     if (metric->kind == TD_METRIC_AUC)
         tdi_keras_put(&config, "label_weights", write_label_weights(metric));
     return tdi_keras_object("keras.metrics", type->class_name, config);

@@ -347,15 +347,16 @@ int tdi_metric_accumulators(const td_metric *metric)
     return classes ? tdi_count_accumulators(classes) : 1;
 }
 
-void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, tdi_node *target, int slot)
+void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, tdi_node *target,
+                           tdi_node *weights, int slot)
 {
     int classes = counted_classes(metric);
     if (tdi_has_thresholds(metric))
-        tdi_thresholds_accumulate(graph, metric, values, target, slot);
+        tdi_thresholds_accumulate(graph, metric, values, target, weights, slot);
     else if (classes)
-        tdi_count_pairs(graph, values, classes, slot);
+        tdi_count_pairs(graph, values, weights, &(tdi_count_pairs_attrs){classes, metric->fractions != TD_YES}, slot);
     else
-        tdi_accumulate(graph, values, slot);
+        tdi_accumulate(graph, values, weights, slot);
 }
 
 /* Keras adds 1e-7 to every divisor. */

@@ -35,8 +35,10 @@ tdi_node *tdi_metric_emit(tdi_graph *graph, const td_metric *metric, const tdi_l
                           tdi_node *target);
 /* The number of accumulators that the metric takes up. */
 int tdi_metric_accumulators(const td_metric *metric);
-/* Emits the addition of `values` to the accumulators from number `slot` on. */
-void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, tdi_node *target, int slot);
+/* Emits the addition of `values` to the accumulators from number `slot` on; `weights`, [batch, ...] as the outputs'
+ * losses have them, or NULL. */
+void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, tdi_node *target,
+                           tdi_node *weights, int slot);
 /* The number of results; more than one where each threshold or label has its own. */
 int tdi_metric_results(const td_metric *metric);
 /* Result number `which`, from the accumulators' sums. */

@@ -184,10 +184,11 @@ int tdi_thresholds_accumulators(const td_metric *metric)
 }
 
 /* Precision, Recall and AUC take a target as true or false; F1Score takes it as it is. */
-void tdi_thresholds_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *buckets, tdi_node *target, int slot)
+void tdi_thresholds_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *buckets, tdi_node *target,
+                               tdi_node *weights, int slot)
 {
     tdi_bucket_sums_attrs attrs = {tdi_thresholds_accumulators(metric), metric->kind != TD_METRIC_F1_SCORE};
-    tdi_bucket_sums(graph, buckets, one_class(graph, metric, target), &attrs, slot);
+    tdi_bucket_sums(graph, buckets, one_class(graph, metric, target), weights, &attrs, slot);
 }
 
 /* ---- results ---- */

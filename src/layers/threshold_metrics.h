@@ -12,7 +12,7 @@ td_status tdi_thresholds_resolve(td_metric *metric, const td_shape *prediction, 
 tdi_node *tdi_thresholds_emit(tdi_graph *graph, const td_metric *metric, tdi_node *prediction);
 /* Emits the addition of the targets to the sums of their buckets. */
 void tdi_thresholds_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *buckets, tdi_node *target,
-                               int slot);
+                               tdi_node *weights, int slot);
 int tdi_thresholds_accumulators(const td_metric *metric);
 int tdi_thresholds_results(const td_metric *metric);
 double tdi_thresholds_result(const td_metric *metric, const double *sums, int which);

@@ -8,6 +8,7 @@
 #include "layers/layer.h"
 
 #define TDI_MAX_IO     8    /* inputs, or outputs, of a model */
+#define TDI_MAX_FED    24   /* what a step is fed: its inputs, targets, and weights of losses */
 #define TDI_MAX_LAYERS 4096 /* of a model, and calls of them */
 
 typedef struct tdi_architecture {

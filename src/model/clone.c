@@ -1,7 +1,25 @@
 /* clone.c - a model's copy to try things on: another state of the same architecture. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/model.h"
+
+static td_status copy_weighting(const td_model *model, td_model *clone, tdi_error *error)
+{
+    for (int i = 0; i < 2; i++) {
+        const tdi_weighting *of = &model->weighting[i];
+        size_t size = (size_t)of->classes * sizeof *of->class_weights;
+        clone->weighting[i].class_weights = of->classes ? malloc(size) : NULL;
+        if (!of->classes)
+            continue;
+        if (!clone->weighting[i].class_weights) {
+            tdi_model_clear_weighting(clone);
+            return tdi_no_memory(error);
+        }
+        memcpy(clone->weighting[i].class_weights, of->class_weights, size);
+    }
+    return TD_OK;
+}
 
 td_status tdi_model_clone(const td_model *model, bool trains, td_model *clone, tdi_error *error)
 {
@@ -10,7 +28,13 @@ td_status tdi_model_clone(const td_model *model, bool trains, td_model *clone, t
     clone->recipe = NULL;
     clone->fitting = false;
     clone->stored_slots = NULL;
-    return tdi_model_state_copy(model->state, trains, &clone->state, error);
+    for (int i = 0; i < 2; i++)
+        clone->weighting[i].class_weights = NULL;
+    TDI_TRY(copy_weighting(model, clone, error));
+    td_status status = tdi_model_state_copy(model->state, trains, &clone->state, error);
+    if (status != TD_OK)
+        tdi_model_clear_weighting(clone);
+    return status;
 }
 
 static void take_slots(td_model *model, td_model *clone)
@@ -50,6 +74,7 @@ void tdi_model_release_clone(td_model *clone)
     clone->stored_slots = NULL;
     tdi_model_state_free(clone->state);
     clone->state = NULL;
+    tdi_model_clear_weighting(clone);
     free(clone->recipe);
     clone->recipe = NULL;
 }

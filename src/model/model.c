@@ -33,6 +33,7 @@ static void free_model(void *object)
     tdi_model_state_free(model->state);
     tdi_architecture_free(model->architecture);
     free(model->compiled.devices);
+    tdi_model_clear_weighting(model);
     free(model->recipe);
     free(model);
 }
@@ -103,6 +104,31 @@ void tdi_model_drop_runtimes(td_model *model)
     model->runtimes = NULL;
 }
 
+td_shape tdi_model_weight_shape(const td_model *model, bool trains, int column)
+{
+    td_shape shape = {0};
+    if (!model->weighting[trains].by_position[column])
+        return shape;
+    shape = model->architecture->outputs[column]->shape;
+    shape.dim[--shape.rank] = 0;
+    return shape;
+}
+
+int64_t tdi_model_weight_elements(const td_model *model, bool trains, int column)
+{
+    td_shape shape = tdi_model_weight_shape(model, trains, column);
+    bool shared = model->weighting[trains].columns == 1;
+    return shared || tdi_model_is_weighted(model, column) ? tdi_shape_elements(&shape) : 0;
+}
+
+void tdi_model_clear_weighting(td_model *model)
+{
+    for (int i = 0; i < 2; i++) {
+        free(model->weighting[i].class_weights);
+        model->weighting[i] = (tdi_weighting){0};
+    }
+}
+
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error)
 {
     char *copy = recipe ? strdup(recipe) : NULL;
@@ -168,6 +194,20 @@ bool tdi_model_has_target(const td_model *model, int output)
 {
     const tdi_output_training *training = &model->compiled.outputs[output];
     return training->loss.kind != TDI_LOSS_NONE || training->n_metrics > 0;
+}
+
+int tdi_model_targets(const td_model *model)
+{
+    int count = 0;
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        count += tdi_model_has_target(model, o);
+    return count;
+}
+
+bool tdi_model_is_weighted(const td_model *model, int output)
+{
+    const tdi_output_training *training = &model->compiled.outputs[output];
+    return training->loss.kind != TDI_LOSS_NONE || training->n_weighted > 0;
 }
 
 void tdi_model_choose_targets(td_model *model, int output)

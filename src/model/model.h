@@ -11,13 +11,28 @@
 typedef struct tdi_runtimes tdi_runtimes; /* src/runtime/configuration.c: a compiled model at work */
 
 typedef struct tdi_output_training {
-    tdi_loss loss;            /* kind NONE: the output is not trained */
-    const char *unknown_loss; /* its file's JSON, in the context's arena: none that Tandem knows, to be replaced before
-                                 the model is trained, and written back until then; NULL: there is none */
-    float loss_weight;        /* 1 */
-    int n_metrics;
+    tdi_loss loss;             /* kind NONE: the output is not trained */
+    const char *unknown_loss;  /* its file's JSON, in the context's arena: none that Tandem knows, to be replaced before
+                                  the model is trained, and written back until then; NULL: there is none */
+    float loss_weight;         /* 1 */
+    int n_metrics, n_weighted; /* all of them; the last ones, Keras's weighted_metrics */
     td_metric metrics[TDI_MAX_METRICS]; /* resolved; their names and lists are in the context's arena */
 } tdi_output_training;
+
+/* Is metric `m` weighted as the loss is? */
+static inline bool tdi_is_weighted(const tdi_output_training *training, int m)
+{
+    return m >= training->n_metrics - training->n_weighted;
+}
+
+/* How the losses of a kind of step are weighted, by its data's sample_weight and by class_weight; zero: not at all. */
+typedef struct tdi_weighting {
+    int columns;                  /* of sample weights: 0, 1 that all outputs share, or one for each output, of which
+                                   * those that tdi_model_is_weighted are fed */
+    bool by_position[TDI_MAX_IO]; /* per column: a weight for each position of the output's losses; else one a sample */
+    int classes;                  /* classes 0 .. classes - 1 of the only output have class_weights; 0: none has */
+    float *class_weights;         /* malloc'd */
+} tdi_weighting;
 
 /* How the model is trained and run. Plans are made of it, so that it changes only where they are dropped. */
 typedef struct tdi_compiled {
@@ -47,9 +62,10 @@ struct td_model {
     const tdi_architecture *architecture;
     tdi_model_state *state;
     tdi_compiled compiled;
-    char *recipe;  /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
-    bool bfloat16; /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
-    bool fitting;  /* a td_fit of it is under way */
+    tdi_weighting weighting[2]; /* of steps that evaluate, and of those that train; set by their data */
+    char *recipe;               /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
+    bool bfloat16;              /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
+    bool fitting;               /* a td_fit of it is under way */
 
     tdi_stored_slots *stored_slots; /* NULL: there are none, or they have been read */
 
@@ -73,8 +89,19 @@ int tdi_model_losses(const td_model *model);
 bool tdi_model_losses_known(const td_model *model);
 /* True when data must hold a target for the output: it has a loss, or a metric. */
 bool tdi_model_has_target(const td_model *model, int output);
+/* How many of the outputs have a target. */
+int tdi_model_targets(const td_model *model);
+/* True when weights change something of the output: its loss, or a weighted metric. */
+bool tdi_model_is_weighted(const td_model *model, int output);
 /* Of an output without a loss, the metrics say whether its targets are class numbers. */
 void tdi_model_choose_targets(td_model *model, int output);
+
+/* The number of weights of a sample in a column of such steps: 0 where nothing of its output is weighted. */
+int64_t tdi_model_weight_elements(const td_model *model, bool trains, int column);
+/* The shape of a sample's weights in a column of such steps: rank 0, or that of its output's losses. */
+td_shape tdi_model_weight_shape(const td_model *model, bool trains, int column);
+/* Forgets how losses were weighted. */
+void tdi_model_clear_weighting(td_model *model);
 
 /* Keeps a copy of the recipe; NULL: the one there is stays. */
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error);

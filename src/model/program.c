@@ -14,6 +14,8 @@ typedef struct builder {
     tdi_emit emit;
     tdi_node *(*values)[TDI_MAX_LAYER_OUTPUTS]; /* by position in model->architecture->sites */
     tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
+    tdi_node *sample_weights[TDI_MAX_IO]; /* per column */
+    tdi_node *weights[TDI_MAX_IO];        /* of losses and weighted metrics, [batch] or [batch, ...]; NULL: none */
     tdi_node *metrics[TDI_MAX_IO][TDI_MAX_METRICS];
 } builder;
 
@@ -120,6 +122,8 @@ static tdi_node *emit_outputs(const builder *b)
     return node;
 }
 
+/* ---- the loss ---- */
+
 static tdi_node *emit_target(const builder *b, int output)
 {
     const tdi_loss *loss = &b->model->compiled.outputs[output].loss;
@@ -127,6 +131,49 @@ static tdi_node *emit_target(const builder *b, int output)
     td_shape shape = with_batch(&sample);
     td_dtype dtype = tdi_loss_wants_classes(loss) ? TD_INT32 : TD_FLOAT32;
     return tdi_input(b->graph, b->architecture->n_inputs + output, &shape, dtype);
+}
+
+/* [batch] as [batch, 1, ...], of the rank of what it weighs. */
+static tdi_node *with_rank(tdi_graph *graph, tdi_node *weights, int rank)
+{
+    td_shape shape = weights ? weights->shape : (td_shape){0};
+    if (!weights || shape.rank == rank)
+        return weights;
+    while (shape.rank < rank)
+        shape.dim[shape.rank++] = 1;
+    return tdi_reshape(graph, weights, &shape);
+}
+
+static tdi_node *emit_sample_weights(builder *b, const tdi_weighting *weighting, int output)
+{
+    int column = weighting->columns > 1 ? output : 0, first = b->architecture->n_inputs + b->architecture->n_outputs;
+    td_shape sample = tdi_model_weight_shape(b->model, tdi_trains(b->mode), column), shape = with_batch(&sample);
+    if (!b->sample_weights[column])
+        b->sample_weights[column] = tdi_input(b->graph, first + column, &shape, TD_FLOAT32);
+    return b->sample_weights[column];
+}
+
+/* The product of the sample's weight and its class's. */
+static tdi_node *emit_weights(builder *b, int output)
+{
+    const tdi_weighting *weighting = &b->model->weighting[tdi_trains(b->mode)];
+    const tdi_class_weights_attrs attrs = {weighting->classes, weighting->class_weights};
+    tdi_node *of_sample = weighting->columns ? emit_sample_weights(b, weighting, output) : NULL;
+    tdi_node *of_class = weighting->classes ? tdi_class_weights(b->graph, b->targets[output], &attrs) : NULL;
+    if (!of_sample || !of_class)
+        return of_sample ? of_sample : of_class;
+    return tdi_binary(b->graph, TDI_MULTIPLY, of_class, with_rank(b->graph, of_sample, of_class->shape.rank));
+}
+
+/* Emits the output's losses as its weights leave them. As in Keras the caller takes their mean over all positions,
+ * those of weight 0 too. */
+static void emit_losses(builder *b, const tdi_loss *loss, int output)
+{
+    tdi_node *losses = tdi_loss_emit(b->graph, loss, b->predictions[output], b->targets[output]);
+    if (losses && b->weights[output])
+        losses =
+            tdi_binary(b->graph, TDI_MULTIPLY, losses, with_rank(b->graph, b->weights[output], losses->shape.rank));
+    b->losses[output] = losses;
 }
 
 /* The shard's share of the total loss over the global batch, without regularization. An output without a loss adds
@@ -139,9 +186,11 @@ static tdi_node *emit_loss(builder *b)
         const tdi_output_training *training = &b->model->compiled.outputs[o];
         if (tdi_model_has_target(b->model, o))
             b->targets[o] = emit_target(b, o);
+        if (tdi_model_is_weighted(b->model, o))
+            b->weights[o] = emit_weights(b, o);
         if (training->loss.kind == TDI_LOSS_NONE)
             continue;
-        b->losses[o] = tdi_loss_emit(b->graph, &training->loss, b->predictions[o], b->targets[o]);
+        emit_losses(b, &training->loss, o);
         tdi_node *mean = tdi_batch_mean(b->graph, b->losses[o]);
         if (training->loss_weight != 1.0f)
             mean = tdi_affine(b->graph, mean, training->loss_weight, 0.0f);
@@ -252,7 +301,7 @@ static int take_slots(const builder *b, int count)
 static int accumulate(const builder *b, tdi_node *values)
 {
     int slot = take_slots(b, 1);
-    tdi_accumulate(b->graph, values, slot);
+    tdi_accumulate(b->graph, values, NULL, slot);
     return slot;
 }
 
@@ -283,17 +332,23 @@ static void emit_metrics(builder *b)
     }
 }
 
+static void accumulate_metric(const builder *b, int output, int m)
+{
+    const tdi_output_training *training = &b->model->compiled.outputs[output];
+    tdi_node *weights = tdi_is_weighted(training, m) ? b->weights[output] : NULL;
+    int slot = take_slots(b, tdi_metric_accumulators(&training->metrics[m]));
+    b->program->slots.metrics[output][m] = slot;
+    tdi_metric_accumulate(b->graph, &training->metrics[m], b->metrics[output][m], b->targets[output], weights, slot);
+}
+
 static void accumulate_metrics(const builder *b)
 {
     b->graph->scope = "metrics";
     tdi_metric_slots *slots = &b->program->slots;
     for (int o = 0; o < b->architecture->n_outputs; o++) {
         slots->loss[o] = b->losses[o] ? accumulate(b, b->losses[o]) : -1;
-        for (int m = 0; m < b->model->compiled.outputs[o].n_metrics; m++) {
-            const td_metric *metric = &b->model->compiled.outputs[o].metrics[m];
-            slots->metrics[o][m] = take_slots(b, tdi_metric_accumulators(metric));
-            tdi_metric_accumulate(b->graph, metric, b->metrics[o][m], b->targets[o], slots->metrics[o][m]);
-        }
+        for (int m = 0; m < b->model->compiled.outputs[o].n_metrics; m++)
+            accumulate_metric(b, o, m);
     }
 }
 
@@ -327,7 +382,7 @@ static void count_confusion(builder *b, int output)
         return;
     slots->confusion[output] = take_slots(b, tdi_count_accumulators(classes));
     tdi_node *pairs = tdi_class_pairs(b->graph, b->predictions[output], b->targets[output], &attrs);
-    tdi_count_pairs(b->graph, pairs, classes, slots->confusion[output]);
+    tdi_count_pairs(b->graph, pairs, NULL, &(tdi_count_pairs_attrs){classes, false}, slots->confusion[output]);
 }
 
 static td_status build(builder *b)
@@ -434,7 +489,7 @@ void tdi_program_release(tdi_program *program)
 
 /* ---- logs ---- */
 
-typedef const char *const name_parts[7]; /* up to NULL */
+typedef const char *const name_parts[8]; /* up to NULL */
 
 /* Joins the name's pieces without printf, which would show in a small step. Outputs of one layer have one name: as in
  * Keras, whose logs are a dict, the last one's value stands. */
@@ -459,23 +514,49 @@ static double mean_of(const double *sums, int slot)
     return sums && sums[2 * slot + 1] > 0 ? sums[2 * slot] / sums[2 * slot + 1] : 0;
 }
 
-/* Keras numbers metrics of one name: precision, precision_1. A metric with a list of results logs precision[0], ... */
+/* Keras numbers metrics of one name: precision, precision_1. A weighted one of a name that is taken is called
+ * weighted_precision, then weighted_precision_1. */
+static int number_of_name(const tdi_output_training *training, int m, bool *weighted)
+{
+    int before = 0, weighted_before = 0;
+    for (int i = 0; i < m; i++) {
+        bool same = strcmp(tdi_metric_name(&training->metrics[i]), tdi_metric_name(&training->metrics[m])) == 0;
+        before += same;
+        weighted_before += same && tdi_is_weighted(training, i);
+    }
+    *weighted = before && tdi_is_weighted(training, m);
+    return *weighted ? weighted_before - (before == weighted_before) : before;
+}
+
+/* A metric with a list of results logs precision[0], ... */
 static void add_metric(const tdi_output_training *training, int m, const double *sums, const char *prefix,
                        const char *output, td_logs *logs)
 {
     const td_metric *metric = &training->metrics[m];
-    const char *name = tdi_metric_name(metric);
-    int before = 0, results = tdi_metric_results(metric);
+    bool weighted;
+    int number_before = number_of_name(training, m, &weighted), results = tdi_metric_results(metric);
+    const char *name = tdi_metric_name(metric), *before = weighted ? "weighted_" : "";
     char number[16] = "", entry[16] = "";
-    for (int i = 0; i < m; i++)
-        before += strcmp(tdi_metric_name(&training->metrics[i]), name) == 0;
-    if (before)
-        snprintf(number, sizeof number, "_%d", before);
+    if (number_before)
+        snprintf(number, sizeof number, "_%d", number_before);
     for (int i = 0; i < results; i++) {
         if (results > 1)
             snprintf(entry, sizeof entry, "[%d]", i);
         double value = sums ? tdi_metric_result(metric, sums, i) : 0;
-        add_log(logs, value, (name_parts){prefix, output, *output ? "_" : "", name, number, entry});
+        add_log(logs, value, (name_parts){prefix, output, *output ? "_" : "", before, name, number, entry});
+    }
+}
+
+static void add_metrics(const td_model *model, const tdi_metric_slots *slots, const double *sums, bool weighted,
+                        const char *prefix, td_logs *logs)
+{
+    for (int o = 0; o < model->architecture->n_outputs; o++) {
+        const tdi_output_training *training = &model->compiled.outputs[o];
+        const char *output =
+            model->architecture->n_outputs > 1 ? model->architecture->outputs[o]->site->layer->name : "";
+        for (int m = 0; m < training->n_metrics; m++)
+            if (tdi_is_weighted(training, m) == weighted)
+                add_metric(training, m, sums ? sums + 2 * slots->metrics[o][m] : NULL, prefix, output, logs);
     }
 }
 
@@ -493,17 +574,12 @@ void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, cons
         if (has_loss(model, o))
             total += model->compiled.outputs[o].loss_weight * mean_of(sums, slots->loss[o]);
     add_log(logs, total, (name_parts){prefix, "loss"});
-    bool several = model->architecture->n_outputs > 1, losses = tdi_model_losses(model) > 1;
-    for (int o = 0; o < model->architecture->n_outputs && losses; o++)
+    for (int o = 0; o < model->architecture->n_outputs && tdi_model_losses(model) > 1; o++)
         if (has_loss(model, o))
             add_log(logs, mean_of(sums, slots->loss[o]),
                     (name_parts){prefix, model->architecture->outputs[o]->site->layer->name, "_loss"});
-    for (int o = 0; o < model->architecture->n_outputs; o++) {
-        const tdi_output_training *training = &model->compiled.outputs[o];
-        const char *output = several ? model->architecture->outputs[o]->site->layer->name : "";
-        for (int m = 0; m < training->n_metrics; m++)
-            add_metric(training, m, sums ? sums + 2 * slots->metrics[o][m] : NULL, prefix, output, logs);
-    }
+    add_metrics(model, slots, sums, false, prefix, logs);
+    add_metrics(model, slots, sums, true, prefix, logs);
 }
 
 void tdi_program_log_names(const td_model *model, const char *prefix, td_logs *logs)

@@ -60,7 +60,8 @@ typedef struct tdi_target {
     bool effects_last;        /* nothing that outlives a step is written before its last collective, which may break */
 } tdi_target;
 
-/* Emits the graph, runs the passes and schedules it. The graph's inputs are the model's, then the targets. */
+/* Emits the graph, runs the passes and schedules it. The graph's inputs are the model's, then the targets,
+ * then the columns of the losses' weights. */
 td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_target *target, tdi_program *program,
                              tdi_error *error);
 /* Is any layer to compute in bfloat16? */

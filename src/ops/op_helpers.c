@@ -69,6 +69,20 @@ td_status tdi_want_last_axis(const tdi_node *node, int i, tdi_error *error)
                     "input %d is %s, which has no last axis besides the batch to work along", i, TDI_TEXT(shape));
 }
 
+td_status tdi_want_weights(const tdi_node *node, int i, tdi_error *error)
+{
+    if (i >= node->n_in)
+        return TD_OK;
+    const td_shape *x = shape_of(node, 0), *weights = shape_of(node, i);
+    td_shape first = *x;
+    first.rank = weights->rank < x->rank ? weights->rank : x->rank;
+    TDI_TRY(tdi_want_dtype(node, i, TD_FLOAT32, error));
+    if (tdi_shape_has_batch(weights) && tdi_shape_equal(&first, weights))
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "input %d is %s, which are no weights of %s", i, TDI_TEXT(weights),
+                    TDI_TEXT(x));
+}
+
 td_status tdi_want_axis(const tdi_node *node, int i, int axis, tdi_error *error)
 {
     const td_shape *shape = shape_of(node, i);
@@ -125,6 +139,12 @@ int64_t tdi_offset_of(const td_shape *shape, const int64_t stride[TD_MAX_RANK], 
         flat /= shape->dim[i];
     }
     return offset;
+}
+
+int64_t tdi_elements_per_weight(const tdi_call *call, int i)
+{
+    int64_t weights = tdi_shape_elements(&call->in[i].shape);
+    return weights ? tdi_shape_elements(&call->in[0].shape) / weights : 1;
 }
 
 int64_t tdi_argmax(const float *x, int64_t count)

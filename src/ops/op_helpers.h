@@ -25,6 +25,8 @@ td_status tdi_want_shape(const tdi_node *node, int i, const td_shape *shape, tdi
 td_status tdi_want_vector(const tdi_node *node, int i, int64_t n, tdi_error *error);
 /* The last axis exists and is not the batch. */
 td_status tdi_want_last_axis(const tdi_node *node, int i, tdi_error *error);
+/* Input i, where there is one, weighs input 0: its extents are those that input 0's begin with. */
+td_status tdi_want_weights(const tdi_node *node, int i, tdi_error *error);
 /* `axis` is one of input i's axes, and not the batch. */
 td_status tdi_want_axis(const tdi_node *node, int i, int axis, tdi_error *error);
 
@@ -40,6 +42,8 @@ void tdi_broadcast_strides(const td_shape *in, const td_shape *out, int64_t stri
 int64_t tdi_offset_of(const td_shape *shape, const int64_t stride[TD_MAX_RANK], int64_t flat);
 /* The position of the largest of `count` numbers; of equals the first. */
 int64_t tdi_argmax(const float *x, int64_t count);
+/* How many consecutive elements of input 0 each weight of input i weighs. */
+int64_t tdi_elements_per_weight(const tdi_call *call, int i);
 /* Copies a box of elements between arrays of these strides. */
 void tdi_copy_box(const td_shape *box, size_t size, char *to, const int64_t *to_stride, const char *from,
                   const int64_t *from_stride);

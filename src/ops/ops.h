@@ -32,7 +32,7 @@
     X(lstm) X(lstm_output) X(lstm_grad) X(lstm_grad_recurrent) X(lstm_keep)                                            \
     X(batch_norm_stats) X(batch_norm_merge) X(batch_norm) X(batch_norm_grad_stats) X(batch_norm_grad_merge)            \
     X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
-    X(count_valid) X(valid_weights) X(batch_mean) X(batch_mean_grad)                                                   \
+    X(count_valid) X(valid_weights) X(class_weights) X(batch_mean) X(batch_mean_grad)                                  \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(in_top_k)                              \
     X(accumulate) X(class_pairs) X(count_pairs) X(buckets) X(bucket_sums)                                              \
     X(regularization) X(regularize) X(all_gather) X(reduce_scatter)                                                    \
@@ -266,6 +266,15 @@ tdi_node *tdi_count_valid(tdi_graph *graph, tdi_node *labels, int32_t ignored);
 tdi_node *tdi_valid_weights(tdi_graph *graph, tdi_node *labels, tdi_node *valid, int32_t ignored);
 void tdi_valid_weights_of(const tdi_call *call, int64_t begin, int64_t end); /* labels [begin, end); for kernels */
 
+/* The weight of the class that each target [batch, ...] names: int32 class numbers, or of floats [batch, ..., c] the
+ * largest of c, or for c = 1 the number rounded. A class without a weight has 1. */
+typedef struct tdi_class_weights_attrs {
+    int count;            /* classes 0 .. count - 1 have weights */
+    const float *weights; /* outlives the graph */
+} tdi_class_weights_attrs;
+tdi_node *tdi_class_weights(tdi_graph *graph, tdi_node *target, const tdi_class_weights_attrs *attrs);
+void tdi_class_weights_of(const tdi_call *call, int64_t begin, int64_t end); /* positions [begin, end); for kernels */
+
 /* sum(x) / rows of the global batch / (elements per row): the shard's share of the mean over the global batch. Scalar.
  */
 tdi_node *tdi_batch_mean(tdi_graph *graph, tdi_node *x);
@@ -286,8 +295,10 @@ typedef struct tdi_in_top_k_attrs {
 } tdi_in_top_k_attrs;
 tdi_node *tdi_in_top_k(tdi_graph *graph, tdi_node *prediction, tdi_node *target, int k);
 float tdi_is_in_top_k(const tdi_call *call, int64_t position); /* one of them; for kernels */
+/* The ops that add to metric accumulators take weights [batch, ...], as many for a row as x's extents begin with (one
+ * weight for consecutive elements), or NULL: each element counts by its weight instead of once. */
 /* Adds sum(x) and the number of elements to metric accumulator `slot`. An effect. */
-tdi_node *tdi_accumulate(tdi_graph *graph, tdi_node *x, int slot);
+tdi_node *tdi_accumulate(tdi_graph *graph, tdi_node *x, tdi_node *weights, int slot);
 
 /* How floats name a class; int32 are class numbers. */
 typedef enum tdi_reading {
@@ -310,8 +321,10 @@ int64_t tdi_class_pair(const tdi_call *call, int64_t position); /* one of them; 
 /* Adds how often each pair occurs to a matrix of doubles that begins at metric accumulator `slot`. An effect. */
 typedef struct tdi_count_pairs_attrs {
     int classes;
+    bool whole; /* the fractions of weights are cut off */
 } tdi_count_pairs_attrs;
-tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, int classes, int slot);
+tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, tdi_node *weights, const tdi_count_pairs_attrs *attrs,
+                          int slot);
 /* The number of accumulators, of two doubles each, that such a matrix takes. */
 static inline int tdi_count_accumulators(int classes)
 {
@@ -338,8 +351,8 @@ typedef struct tdi_bucket_sums_attrs {
     int buckets;
     bool truth; /* a target counts as 1 unless it is 0 */
 } tdi_bucket_sums_attrs;
-tdi_node *tdi_bucket_sums(tdi_graph *graph, tdi_node *buckets, tdi_node *target, const tdi_bucket_sums_attrs *attrs,
-                          int slot);
+tdi_node *tdi_bucket_sums(tdi_graph *graph, tdi_node *buckets, tdi_node *target, tdi_node *weights,
+                          const tdi_bucket_sums_attrs *attrs, int slot);
 enum { TDI_MOST_BUCKETS = 1 << 24 }; /* a float counts them exactly */
 
 /* ---- dropout ---- */

@@ -46,7 +46,7 @@ static double row_bytes(const tdi_explained *e)
 {
     double bytes = 0;
     for (int slot = 0; slot < tdi_input_slots(e->runtime->model, e->mode); slot++)
-        bytes += 2 * (double)(e->batch * tdi_input_bytes_per_row(e->runtime->model, slot));
+        bytes += 2 * (double)(e->batch * tdi_input_bytes_per_row(e->runtime->model, e->mode, slot));
     return bytes;
 }
 

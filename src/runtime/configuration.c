@@ -233,6 +233,14 @@ tdi_runtime *tdi_runtime_own(const td_model *model)
     return model->runtimes ? find_runtime(model->runtimes, base_of(model->runtimes)) : NULL;
 }
 
+void tdi_runtimes_drop_steps(const td_model *model, bool trains)
+{
+    for (int i = 0; model->runtimes && i < model->runtimes->all.count; i++) {
+        tdi_runtime_drop_mode(model->runtimes->all.at[i], trains ? TDI_TRAIN : TDI_EVALUATE);
+        tdi_runtime_drop_mode(model->runtimes->all.at[i], trains ? TDI_GRADIENTS : TDI_CONFUSION);
+    }
+}
+
 const tdi_configuration *tdi_configuration_of(const td_model *model, tdi_mode mode)
 {
     const tdi_runtimes *runtimes = model->runtimes;

@@ -14,17 +14,20 @@
 
 td_dtype tdi_input_type(const td_model *model, int slot)
 {
-    if (slot >= model->architecture->n_inputs)
-        return tdi_loss_wants_classes(&model->compiled.outputs[slot - model->architecture->n_inputs].loss) ? TD_INT32
-                                                                                                           : TD_FLOAT32;
-    return model->architecture->indices[slot] ? TD_INT32 : TD_FLOAT32;
+    int output = slot - model->architecture->n_inputs;
+    bool numbers = output < 0 ? model->architecture->indices[slot] != 0
+                              : output < model->architecture->n_outputs &&
+                                    tdi_loss_wants_classes(&model->compiled.outputs[output].loss);
+    return numbers ? TD_INT32 : TD_FLOAT32;
 }
 
-static int64_t elements_per_row(const td_model *model, int slot)
+static int64_t elements_per_row(const td_model *model, tdi_mode mode, int slot)
 {
-    if (slot < model->architecture->n_inputs)
+    int output = slot - model->architecture->n_inputs, column = output - model->architecture->n_outputs;
+    if (output < 0)
         return tdi_shape_elements(&model->architecture->inputs[slot]->shape);
-    int output = slot - model->architecture->n_inputs;
+    if (column >= 0)
+        return tdi_model_weight_elements(model, tdi_trains(mode), column);
     if (!tdi_model_has_target(model, output))
         return 0;
     td_shape target =
@@ -32,16 +35,17 @@ static int64_t elements_per_row(const td_model *model, int slot)
     return tdi_shape_elements(&target);
 }
 
-int64_t tdi_input_bytes_per_row(const td_model *model, int slot)
+int64_t tdi_input_bytes_per_row(const td_model *model, tdi_mode mode, int slot)
 {
-    return elements_per_row(model, slot) * 4;
+    return elements_per_row(model, mode, slot) * 4;
 }
 
 int tdi_input_slots(const td_model *model, tdi_mode mode)
 {
-    return mode == TDI_APPLY
-               ? 0
-               : model->architecture->n_inputs + (mode == TDI_PREDICT ? 0 : model->architecture->n_outputs);
+    const tdi_architecture *architecture = model->architecture;
+    if (mode == TDI_APPLY || mode == TDI_PREDICT)
+        return mode == TDI_APPLY ? 0 : architecture->n_inputs;
+    return architecture->n_inputs + architecture->n_outputs + model->weighting[tdi_trains(mode)].columns;
 }
 
 /* NULL: the rows are to be brought together. Class numbers and indices always are, as they are checked on the way. */
@@ -53,26 +57,24 @@ static const void *in_place(const tdi_runtime *runtime, const tdi_job *job, int6
     return job->feed.in_place(job->feed.context, job->first_step + index, slot, first, as);
 }
 
-static td_status grow(tdi_runtime *runtime, int shard, int slot, tdi_batch_buffer *buffer, int64_t rows,
-                      tdi_error *error)
+static td_status grow(tdi_runtime *runtime, int shard, tdi_batch_buffer *buffer, int64_t bytes, tdi_error *error)
 {
     tdi_device *device = tdi_shard_device(runtime, shard);
-    if (buffer->rows >= rows)
+    if (buffer->data && buffer->bytes >= bytes)
         return TD_OK;
     device->release(device, buffer->data);
-    buffer->rows = 0;
-    size_t bytes = (size_t)(rows * tdi_input_bytes_per_row(runtime->model, slot));
-    buffer->data = tdi_device_memory(device, bytes, error);
+    buffer->bytes = 0;
+    buffer->data = tdi_device_memory(device, (size_t)bytes, error);
     if (!buffer->data)
         return TD_NO_MEMORY;
-    buffer->rows = rows;
+    buffer->bytes = bytes;
     return TD_OK;
 }
 
-/* Are the slot's rows brought together? An output without a loss or a metric has no targets to feed. */
+/* Are the slot's rows brought together? An output without a loss or a metric has no targets and weights to feed. */
 static bool is_fed(const tdi_runtime *runtime, const tdi_job *job, int slot)
 {
-    return tdi_input_bytes_per_row(runtime->model, slot) && !in_place(runtime, job, 0, slot, 0);
+    return tdi_input_bytes_per_row(runtime->model, job->mode, slot) && !in_place(runtime, job, 0, slot, 0);
 }
 
 td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_step first, tdi_error *error)
@@ -83,7 +85,8 @@ td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_s
     for (int p = runtime->division.own_first; p < tdi_own_end(&runtime->division); p++)
         for (int slot = 0; slot < slots; slot++)
             for (int set = 0; set < sets && is_fed(runtime, job, slot); set++)
-                TDI_TRY(grow(runtime, p, slot, &runtime->shards[p].inputs[set][slot], most, error));
+                TDI_TRY(grow(runtime, p, &runtime->shards[p].inputs[set][slot],
+                             most * tdi_input_bytes_per_row(runtime->model, job->mode, slot), error));
     return TD_OK;
 }
 
@@ -148,7 +151,7 @@ static td_status out_of_range(const td_model *model, const tdi_feed *feed, int s
 static td_status check_range(const td_model *model, const tdi_feed *feed, int slot, const int32_t *numbers,
                              int64_t rows, int64_t step, int64_t first, tdi_error *error)
 {
-    int64_t limit = tdi_input_limit(model, slot), per_row = elements_per_row(model, slot);
+    int64_t limit = tdi_input_limit(model, slot), per_row = elements_per_row(model, TDI_PREDICT, slot);
     tdi_ignore_attrs ignore = ignored_of(model, slot);
     for (int64_t i = 0; i < rows * per_row; i++)
         if ((numbers[i] < 0 || numbers[i] >= limit) && !tdi_ignores(&ignore, numbers[i]))
@@ -162,7 +165,7 @@ static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_j
 {
     int64_t begin, end, first = tdi_shard_first_row(step.rows, shard, runtime->division.shards);
     tdi_range(TDI_ROWS, tdi_shard_rows(runtime, shard, step.rows), thread, threads, &begin, &end);
-    int64_t per_row = elements_per_row(runtime->model, slot), number = job->first_step + step.index;
+    int64_t per_row = elements_per_row(runtime->model, job->mode, slot), number = job->first_step + step.index;
     if (begin >= end || !per_row || in_place(runtime, job, step.index, slot, first))
         return TD_OK;
     td_dtype as = tdi_input_type(runtime->model, slot);
@@ -194,7 +197,7 @@ void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step,
         int64_t first = tdi_shard_first_row(step.rows, p, runtime->division.shards);
         runtime->shards[p].shard[thread].first_row = first;
         for (int slot = 0; slot < slots; slot++) {
-            if (!tdi_input_bytes_per_row(runtime->model, slot))
+            if (!tdi_input_bytes_per_row(runtime->model, job->mode, slot))
                 continue;
             const void *data = in_place(runtime, job, step.index, slot, first);
             tdi_plan_set_input(plans[p], thread, slot,

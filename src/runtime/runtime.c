@@ -135,17 +135,24 @@ td_status tdi_runtime_create(td_model *model, const tdi_configuration *configura
     return TD_OK;
 }
 
+static void free_plans(tdi_runtime *runtime, int shard, tdi_mode mode)
+{
+    tdi_shard_state *state = &runtime->shards[shard];
+    tdi_device *device = tdi_shard_device(runtime, shard);
+    for (int i = 0; i < state->plans[mode].count; i++)
+        tdi_plan_free(state->plans[mode].at[i].plan);
+    tdi_vec_free(&state->plans[mode]);
+    device->release(device, state->metrics[mode]);
+    state->metrics[mode] = NULL;
+}
+
 static void free_shard(tdi_runtime *runtime, int index)
 {
     tdi_shard_state *state = &runtime->shards[index];
     tdi_device *device = tdi_shard_device(runtime, index);
-    for (int mode = 0; mode < TDI_MODES; mode++) {
-        for (int i = 0; i < state->plans[mode].count; i++)
-            tdi_plan_free(state->plans[mode].at[i].plan);
-        tdi_vec_free(&state->plans[mode]);
-        device->release(device, state->metrics[mode]);
-    }
-    for (int slot = 0; slot < 2 * TDI_MAX_IO; slot++) {
+    for (int mode = 0; mode < TDI_MODES; mode++)
+        free_plans(runtime, index, (tdi_mode)mode);
+    for (int slot = 0; slot < TDI_MAX_FED; slot++) {
         device->release(device, state->inputs[0][slot].data);
         device->release(device, state->inputs[1][slot].data);
     }
@@ -177,6 +184,13 @@ static void free_mode(tdi_runtime *runtime, tdi_mode_state *mode)
     runtime->devices[0]->release(runtime->devices[0], mode->exchange);
     tdi_program_release(&mode->program);
     *mode = (tdi_mode_state){0};
+}
+
+void tdi_runtime_drop_mode(tdi_runtime *runtime, tdi_mode mode)
+{
+    for (int p = 0; p < runtime->division.shards; p++)
+        free_plans(runtime, p, mode);
+    free_mode(runtime, &runtime->modes[mode]);
 }
 
 static void free_worker(tdi_runtime *runtime, tdi_worker *worker)

@@ -70,6 +70,10 @@ typedef struct tdi_job {
 td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
 /* The runtime that steps that train use or, before there are any, predictions; NULL: there is none yet. */
 tdi_runtime *tdi_runtime_own(const td_model *model);
+/* Frees what the model's runtimes have for steps that train, or for those that evaluate: the next ones are made anew,
+ * as when their losses are weighted otherwise. Configurations and gradients stay. Called between jobs of these kinds.
+ */
+void tdi_runtimes_drop_steps(const td_model *model, bool trains);
 void tdi_runtime_free(tdi_runtime *runtime);
 
 /* Puts another state of its model's architecture under the runtime: from now on jobs read and change that one. Nothing
@@ -82,7 +86,7 @@ void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state);
  * for the target of an output that has neither loss nor metrics. */
 int tdi_input_slots(const td_model *model, tdi_mode mode);
 td_dtype tdi_input_type(const td_model *model, int slot);
-int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
+int64_t tdi_input_bytes_per_row(const td_model *model, tdi_mode mode, int slot);
 /* Whole numbers of a slot, indices or classes, are below this. */
 int64_t tdi_input_limit(const td_model *model, int slot);
 

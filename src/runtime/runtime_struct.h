@@ -20,7 +20,7 @@ typedef struct tdi_kept_plan {
 /* Where rows of one input are brought together. */
 typedef struct tdi_batch_buffer {
     void *data;
-    int64_t rows;
+    int64_t bytes;
 } tdi_batch_buffer;
 
 /* One shard of the global batch: its memory and its plans. */
@@ -29,7 +29,7 @@ typedef struct tdi_shard_state {
     char *activations; /* shared by the modes */
     size_t activation_bytes;
     float *gradients;
-    tdi_batch_buffer inputs[2][2 * TDI_MAX_IO]; /* [step % 2][slot], see inputs.c */
+    tdi_batch_buffer inputs[2][TDI_MAX_FED]; /* [step % 2][slot], see inputs.c */
     double *metrics[TDI_MODES];
     tdi_vec(tdi_kept_plan) plans[TDI_MODES];
 } tdi_shard_state;
@@ -136,6 +136,9 @@ void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error);
 
 /* Releases the communicators of a mode; the next tdi_runtime_prepare makes others. */
 void tdi_runtime_disconnect(tdi_runtime *runtime, tdi_mode mode);
+
+/* Frees the mode's program, plans and accumulators; its next step makes them anew. */
+void tdi_runtime_drop_mode(tdi_runtime *runtime, tdi_mode mode);
 
 /* Makes the mode's program and every shard's accumulators, before its first step. */
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);

@@ -10,7 +10,7 @@
 
 static int64_t elements_per_row(const tdi_synthetic_steps *synthetic, int slot)
 {
-    return tdi_input_bytes_per_row(&synthetic->clone, slot) / (int64_t)sizeof(float);
+    return tdi_input_bytes_per_row(&synthetic->clone, synthetic->mode, slot) / (int64_t)sizeof(float);
 }
 
 static td_status make_inputs(tdi_synthetic_steps *synthetic, tdi_error *error)
@@ -39,7 +39,7 @@ td_status tdi_synthetic_steps_init(const td_model *model, tdi_mode mode, int64_t
 
 void tdi_synthetic_steps_release(tdi_synthetic_steps *synthetic)
 {
-    for (int slot = 0; slot < 2 * TDI_MAX_IO; slot++)
+    for (int slot = 0; slot < TDI_MAX_FED; slot++)
         tdi_buffer_free(synthetic->inputs[slot]);
     tdi_model_release_clone(&synthetic->clone);
 }

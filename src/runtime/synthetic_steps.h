@@ -9,7 +9,7 @@ typedef struct tdi_synthetic_steps {
     tdi_mode mode;
     int64_t rows;
     bool copied; /* rows are copied, as a shuffle's are, and not read in place */
-    float *inputs[2 * TDI_MAX_IO];
+    float *inputs[TDI_MAX_FED];
 } tdi_synthetic_steps;
 
 /* Makes the clone and a batch of `rows` rows. The caller releases them, whatever this returns. */

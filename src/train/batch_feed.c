@@ -16,10 +16,29 @@ int tdi_target_column(const td_model *model, const tdi_source *source, int outpu
     return source->n_x + before;
 }
 
+bool tdi_weights_shared(const td_model *model, const tdi_source *source)
+{
+    return source->n_w == 1 && tdi_model_targets(model) > 1;
+}
+
+int tdi_weight_column(const td_model *model, const tdi_source *source, int output)
+{
+    int before = 0;
+    if (!tdi_model_is_weighted(model, output))
+        return -1;
+    for (int o = 0; o < output; o++)
+        before += tdi_model_has_target(model, o) || source->n_w == model->architecture->n_outputs;
+    return source->n_x + source->n_y + before;
+}
+
 static int column_of(const td_model *model, const tdi_source *source, int slot)
 {
-    int n_inputs = model->architecture->n_inputs;
-    return slot < n_inputs ? slot : tdi_target_column(model, source, slot - n_inputs);
+    int output = slot - model->architecture->n_inputs, weights = output - model->architecture->n_outputs;
+    if (output < 0)
+        return slot;
+    if (weights < 0)
+        return tdi_target_column(model, source, output);
+    return tdi_weights_shared(model, source) ? source->n_x + source->n_y : tdi_weight_column(model, source, weights);
 }
 
 int tdi_columns_read(const td_model *model, const tdi_source *source, tdi_mode mode)
@@ -30,8 +49,8 @@ int tdi_columns_read(const td_model *model, const tdi_source *source, tdi_mode m
     return slot < 0 ? 0 : column_of(model, source, slot) + 1;
 }
 
-/* A source that makes its columns jointly keeps a sample until each of them is gathered: those of targets before
- * `slot` that no loss and no metric reads are gathered too, and dropped. */
+/* A source that makes its columns jointly keeps a sample until each of them is gathered: those before `slot`'s, targets
+ * and weights, that no loss and no metric reads are gathered too, and dropped. */
 static td_status pass_over(const tdi_source_feed *feed, int slot, const int64_t *rows, int64_t count, tdi_error *error)
 {
     tdi_source *source = feed->source;
@@ -127,12 +146,21 @@ static td_status to_classes(const float *from, int64_t count, int32_t *to, int64
     return TD_OK;
 }
 
+static td_status to_ones(int64_t count, float *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = 1;
+    return TD_OK;
+}
+
 static td_status array_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
                             tdi_error *error)
 {
     (void)step;
     const tdi_array_feed *feed = context;
     int64_t per_row = feed->per_row[slot];
+    if (!feed->slots[slot])
+        return to_ones(count * per_row, to);
     const float *from = feed->slots[slot] + first * per_row;
     if (as == TD_INT32)
         return to_classes(from, count * per_row, to, first, error);
@@ -144,7 +172,7 @@ static const void *array_in_place(void *context, int64_t step, int slot, int64_t
 {
     (void)step;
     const tdi_array_feed *feed = context;
-    return as == TD_FLOAT32 ? feed->slots[slot] + first * feed->per_row[slot] : NULL;
+    return as == TD_FLOAT32 && feed->slots[slot] ? feed->slots[slot] + first * feed->per_row[slot] : NULL;
 }
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed)

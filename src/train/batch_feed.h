@@ -18,12 +18,17 @@ tdi_feed tdi_feed_source(tdi_source_feed *feed);
 /* The column of an output's target: data hold one for each output or, as in Keras, one for each that has a loss or a
  * metric. -1: the output has neither. */
 int tdi_target_column(const td_model *model, const tdi_source *source, int output);
+/* Has a model of several outputs with targets one column of weights for them all? */
+bool tdi_weights_shared(const td_model *model, const tdi_source *source);
+/* The column of an output's own weights: as for targets, data hold one for each output or one for each that has a loss
+ * or a metric. -1: the output has no loss and no weighted metric. */
+int tdi_weight_column(const td_model *model, const tdi_source *source, int output);
 /* How many of the source's columns a mode reads: those behind the last one that is needed are left alone. */
 int tdi_columns_read(const td_model *model, const tdi_source *source, tdi_mode mode);
 
 typedef struct tdi_array_feed {
-    const float *slots[2 * TDI_MAX_IO]; /* the model's inputs, then its targets */
-    int64_t per_row[2 * TDI_MAX_IO];    /* floats */
+    const float *slots[TDI_MAX_FED]; /* the model's inputs, its targets, weights; NULL: ones */
+    int64_t per_row[TDI_MAX_FED];    /* floats */
 } tdi_array_feed;
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed);

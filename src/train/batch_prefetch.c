@@ -27,8 +27,8 @@
 enum { LEAST_DEPTH = 3, MOST_DEPTH = 16, RING_BYTES = 16 << 20 };
 
 typedef struct batch {
-    char *slots[2 * TDI_MAX_IO]; /* [rows, ...] of each input and target, packed */
-    int64_t rows;                /* fewer than were begun where there are no more */
+    char *slots[TDI_MAX_FED]; /* [rows, ...] of each input and target, packed */
+    int64_t rows;             /* fewer than were begun where there are no more */
     int pieces_left;
     int failed_piece; /* the first that failed, if error.status */
     tdi_error error;
@@ -37,7 +37,7 @@ typedef struct batch {
 struct tdi_prefetch {
     tdi_prefetch_spec spec;
     int slots;
-    int64_t row_bytes[2 * TDI_MAX_IO];
+    int64_t row_bytes[TDI_MAX_FED];
     batch *ring; /* [depth]: step s is in ring[s % depth] */
     int depth, pieces;
 
@@ -313,7 +313,7 @@ static td_status make_ring(tdi_prefetch *prefetch, tdi_error *error)
     const tdi_prefetch_spec *spec = &prefetch->spec;
     prefetch->slots = tdi_input_slots(spec->model, spec->mode);
     for (int slot = 0; slot < prefetch->slots; slot++)
-        prefetch->row_bytes[slot] = tdi_input_bytes_per_row(spec->model, slot);
+        prefetch->row_bytes[slot] = tdi_input_bytes_per_row(spec->model, spec->mode, slot);
     prefetch->depth = ring_depth(prefetch);
     prefetch->ring = calloc((size_t)prefetch->depth, sizeof *prefetch->ring);
     if (!prefetch->ring)

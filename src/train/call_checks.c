@@ -69,9 +69,7 @@ static td_shape squeezed(const td_shape *shape)
     return out;
 }
 
-/* Do both shapes surely have the same elements in the same order: are they equal but for extents of 1, or is one flat?
- */
-static bool reads_as(const td_shape *data, const td_shape *wanted)
+bool tdi_reads_as(const td_shape *data, const td_shape *wanted)
 {
     td_shape a = squeezed(data), b = squeezed(wanted);
     if (tdi_shape_elements(&a) != tdi_shape_elements(&b))
@@ -87,7 +85,7 @@ static td_status check_inputs(const td_model *model, const tdi_source *source, t
                         source->name, source->n_x, model->architecture->name, model->architecture->n_inputs,
                         source->advice);
     for (int i = 0; i < model->architecture->n_inputs; i++)
-        if (!reads_as(&source->columns[i].shape, &model->architecture->inputs[i]->shape))
+        if (!tdi_reads_as(&source->columns[i].shape, &model->architecture->inputs[i]->shape))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "%s: %s holds samples of shape %s, but input \"%s\" of model \"%s\" takes %s%s",
                             source->name, source->columns[i].name, tdi_shape_text(&source->columns[i].shape, data),
@@ -105,10 +103,10 @@ static td_status check_target(const td_model *model, const tdi_source *source, i
         return TD_OK;
     const tdi_column *column = &source->columns[at];
     td_shape target = tdi_loss_target_shape(loss, &model->architecture->outputs[output]->shape);
-    if (reads_as(&column->shape, &target))
+    if (tdi_reads_as(&column->shape, &target))
         return TD_OK;
     const char *try_this = "";
-    if (tdi_loss_wants_classes(loss) && reads_as(&column->shape, &model->architecture->outputs[output]->shape))
+    if (tdi_loss_wants_classes(loss) && tdi_reads_as(&column->shape, &model->architecture->outputs[output]->shape))
         try_this = loss->kind ? "; for one-hot targets use categorical_crossentropy"
                               : "; for one-hot targets use the metric categorical_accuracy";
     else if (loss->kind == TDI_LOSS_CATEGORICAL && tdi_shape_elements(&column->shape) == 1)
@@ -122,10 +120,8 @@ static td_status check_target(const td_model *model, const tdi_source *source, i
 /* One for each output or, as in Keras, one for each that has a loss. */
 static td_status check_target_count(const td_model *model, const tdi_source *source, tdi_error *error)
 {
-    int n_outputs = model->architecture->n_outputs, needed = 0;
+    int n_outputs = model->architecture->n_outputs, needed = tdi_model_targets(model);
     char fewer[80] = "";
-    for (int o = 0; o < n_outputs; o++)
-        needed += tdi_model_has_target(model, o);
     if (source->n_y == n_outputs || source->n_y == needed)
         return TD_OK;
     if (needed < n_outputs)

@@ -15,6 +15,10 @@ td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, 
  */
 td_status tdi_check_data(const td_model *model, const tdi_source *source, bool targets, tdi_error *error);
 
+/* Do both shapes surely have the same elements in the same order: are they equal but for extents of 1, or is one flat?
+ */
+bool tdi_reads_as(const td_shape *data, const td_shape *wanted);
+
 td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error);
 /* TD_INVALID_ARGUMENT for a batch so large that the offsets of its elements could overflow. */
 td_status tdi_check_rows(const char *what, int64_t rows, tdi_error *error);

@@ -45,18 +45,53 @@ static td_status take_division(td_model *model, const td_strategy *strategy, tdi
     return status;
 }
 
-static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_error *error)
+/* An output without a loss has none of them. */
+static td_status add_metrics(const td_model *model, int output, const td_metric *metrics, tdi_output_training *training,
+                             tdi_error *error)
 {
-    for (int o = 0; metrics && o < model->architecture->n_outputs; o++) {
-        model->compiled.outputs[o].n_metrics = 0;
-        bool has_loss = model->compiled.outputs[o].loss.kind != TDI_LOSS_NONE;
-        for (const td_metric *metric = metrics; has_loss && metric->kind != TD_METRIC_END; metric++) {
-            if ((unsigned)metric->kind >= TD_METRIC_COUNT)
-                return tdi_fail(error, TD_INVALID_ARGUMENT, "metrics: %d is not one of the td_metric_kind values",
-                                (int)metric->kind);
-            TDI_TRY(tdi_model_add_metric(model, o, &model->compiled.outputs[o], metric, error));
-        }
+    for (; training->loss.kind != TDI_LOSS_NONE && metrics->kind != TD_METRIC_END; metrics++) {
+        if ((unsigned)metrics->kind >= TD_METRIC_COUNT)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "metrics: %d is not one of the td_metric_kind values",
+                            (int)metrics->kind);
+        TDI_TRY(tdi_model_add_metric(model, output, training, metrics, error));
     }
+    return TD_OK;
+}
+
+/* Adds those of the model's metrics that stay: the weighted ones, or the others. */
+static td_status keep_metrics(const tdi_output_training *now, bool weighted, tdi_output_training *training,
+                              tdi_error *error)
+{
+    for (int m = 0; m < now->n_metrics; m++) {
+        if (tdi_is_weighted(now, m) != weighted)
+            continue;
+        if (training->n_metrics == TDI_MAX_METRICS)
+            return tdi_fail(error, TD_UNSUPPORTED, "more than %d metrics of one output", TDI_MAX_METRICS);
+        training->metrics[training->n_metrics++] = now->metrics[m];
+    }
+    return TD_OK;
+}
+
+static td_status take_output_metrics(td_model *model, int output, const td_compile_args *args, tdi_error *error)
+{
+    const tdi_output_training *now = &model->compiled.outputs[output];
+    tdi_output_training taken = *now;
+    taken.n_metrics = taken.n_weighted = 0;
+    TDI_TRY(args->metrics ? add_metrics(model, output, args->metrics, &taken, error)
+                          : keep_metrics(now, false, &taken, error));
+    int unweighted = taken.n_metrics;
+    TDI_TRY(args->weighted_metrics ? add_metrics(model, output, args->weighted_metrics, &taken, error)
+                                   : keep_metrics(now, true, &taken, error));
+    taken.n_weighted = taken.n_metrics - unweighted;
+    model->compiled.outputs[output] = taken;
+    tdi_model_choose_targets(model, output);
+    return TD_OK;
+}
+
+static td_status take_metrics(td_model *model, const td_compile_args *args, tdi_error *error)
+{
+    for (int o = 0; (args->metrics || args->weighted_metrics) && o < model->architecture->n_outputs; o++)
+        TDI_TRY(take_output_metrics(model, o, args, error));
     return TD_OK;
 }
 
@@ -161,7 +196,7 @@ static td_status wish(td_model *wished, const td_compile_args *args, tdi_error *
     TDI_TRY(take_losses(wished, args, error));
     TDI_TRY(take_loss_weights(wished, args->loss_weights, error));
     TDI_TRY(take_loss_numbers(wished, args, error));
-    TDI_TRY(take_metrics(wished, args->metrics, error));
+    TDI_TRY(take_metrics(wished, args, error));
     TDI_TRY(take_optimizer(wished, &args->optimizer, error));
     return try_out(wished, error);
 }
@@ -172,6 +207,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
     td_model *model = args->model, wished = *model;
     tdi_model_state state = *model->state;
     wished.state = &state;
+    memset(wished.weighting, 0, sizeof wished.weighting);
     TDI_TRY(tdi_model_check_idle(model, "td_compile", error));
     TDI_TRY(wish(&wished, args, error));
     const char *list = devices_of(&args->strategy);
@@ -186,6 +222,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
         return status;
     }
     tdi_model_drop_runtimes(model);
+    tdi_model_clear_weighting(model);
     model->compiled = wished.compiled;
     if (devices) {
         free(model->compiled.devices);

@@ -93,7 +93,7 @@ static void blame(const tdi_epoch_run *run, tdi_error *error)
     if (source->sequential || step < 0)
         return;
     *error = (tdi_error){0};
-    for (int column = 0; column < source->n_x + source->n_y; column++) {
+    for (int column = 0; column < tdi_source_columns(source); column++) {
         int64_t row = find_not_finite(source, column, run->order + step * run->batch, count, run->job.stop);
         if (row < 0)
             continue;

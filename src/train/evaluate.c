@@ -2,6 +2,7 @@
 #include "train/class_checks.h"
 #include "train/confusion_matrix.h"
 #include "train/epoch_run.h"
+#include "train/weighting.h"
 
 static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
 {
@@ -19,6 +20,7 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
     TDI_TRY(tdi_check_data(model, source, true, error));
     TDI_TRY(tdi_check_classes(model, source, error));
+    TDI_TRY(tdi_weigh(model, false, source, &(tdi_weights_wanted){.class_weight = args->class_weight}, error));
     TDI_TRY(tdi_samples_of_steps(source, "steps", args->steps, batch, &samples, error));
     tdi_samples_words words = {source->name, "samples", "steps (--steps)"};
     TDI_TRY(tdi_model_check_samples(model, samples, batch, &words, error));

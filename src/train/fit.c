@@ -9,6 +9,7 @@
 #include "train/backup/backup.h"
 #include "train/class_checks.h"
 #include "train/epoch_run.h"
+#include "train/weighting.h"
 
 typedef struct fit {
     const td_fit_args *args;
@@ -133,6 +134,23 @@ static td_status plan_epochs(fit *f, tdi_error *error)
     return f->order ? TD_OK : tdi_no_memory(error);
 }
 
+/* As in Keras, class weights do not weigh the validation. */
+static td_status weigh_validation(fit *f, tdi_error *error)
+{
+    if (f->validation && tdi_weigh(f->model, false, f->validation, &(tdi_weights_wanted){0}, error) != TD_OK) {
+        tdi_error_prefix(error, "validation data");
+        return error->status;
+    }
+    return TD_OK;
+}
+
+static td_status weigh(fit *f, tdi_error *error)
+{
+    const tdi_weights_wanted wanted = {f->args->class_weight, f->args->balance_classes == TD_YES};
+    TDI_TRY(tdi_weigh(f->model, true, f->train, &wanted, error));
+    return weigh_validation(f, error);
+}
+
 static td_status open_data(fit *f, tdi_error *error)
 {
     TDI_TRY(tdi_data_source(f->args->data, "training data", &f->train, error));
@@ -148,6 +166,7 @@ static td_status open_data(fit *f, tdi_error *error)
         TDI_TRY(tdi_check_data(f->model, f->validation, true, error));
         TDI_TRY(tdi_check_same_classes(f->train, f->validation, error));
     }
+    TDI_TRY(weigh(f, error));
     return f->validation ? tdi_check_logs(f->model, true, error) : TD_OK;
 }
 
@@ -250,6 +269,7 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     tdi_note_host(f->model, "epoch", began, epoch);
     began = tdi_seconds();
     int64_t samples = f->validation_samples;
+    TDI_TRY(weigh_validation(f, error)); /* a callback may have evaluated other data */
     if (f->validation)
         TDI_TRY(tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, epoch, &samples, f->batch, "val_", NULL,
                                     &result.logs, error));

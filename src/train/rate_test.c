@@ -84,6 +84,8 @@ static td_status train(const td_find_learning_rate_args *args, td_model *clone, 
                                   .drop_remainder = TD_YES,
                                   .seed = args->seed,
                                   .adapt = args->adapt,
+                                  .class_weight = args->class_weight,
+                                  .balance_classes = args->balance_classes,
                                   .callbacks = callbacks});
 }
 

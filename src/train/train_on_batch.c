@@ -2,11 +2,14 @@
 #include "train/batch_feed.h"
 #include "train/call_checks.h"
 #include "train/predict.h"
+#include "train/weighting.h"
 
 /* The caller's arrays: x of every input, y of every output; y is NULL to predict. */
 typedef struct batch {
     int64_t rows;
     const float *const *x, *const *y;
+    const float *const *weights; /* of every output; NULL: none */
+    bool positions;              /* a weight for each position of the losses; else one a row */
 } batch;
 
 static td_status check_one(const td_model *model, tdi_error *error)
@@ -29,11 +32,19 @@ static bool all_there(const float *const *list, int count)
     return true;
 }
 
-/* An output that has neither loss nor metrics may be given NULL. */
+/* An output that has neither loss nor metrics may be given NULL, targets and weights. */
 static bool targets_there(const td_model *model, const float *const *y)
 {
     for (int o = 0; o < model->architecture->n_outputs; o++)
         if (!y || (tdi_model_has_target(model, o) && !y[o]))
+            return false;
+    return true;
+}
+
+static bool weights_there(const td_model *model, const float *const *weights)
+{
+    for (int o = 0; o < model->architecture->n_outputs; o++)
+        if (tdi_model_is_weighted(model, o) && !weights[o])
             return false;
     return true;
 }
@@ -47,6 +58,8 @@ static td_status check(const td_model *model, const batch *b, tdi_mode mode, tdi
     if (b->rows < 1 || !all_there(b->x, model->architecture->n_inputs) || (targets && !targets_there(model, b->y)))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "a batch needs at least one row of x%s",
                         targets ? " and of y" : "");
+    if (b->weights && !weights_there(model, b->weights))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "sample_weight: each output needs weights of its own");
     return targets ? tdi_check_compiled(model, mode != TDI_EVALUATE, error) : TD_OK;
 }
 
@@ -67,6 +80,11 @@ static tdi_array_feed feed_of(const td_model *model, const batch *b, tdi_mode mo
     for (int o = 0; mode != TDI_PREDICT && o < model->architecture->n_outputs; o++) {
         feed.slots[model->architecture->n_inputs + o] = b->y[o];
         feed.per_row[model->architecture->n_inputs + o] = target_elements(model, o);
+    }
+    for (int slot = model->architecture->n_inputs + model->architecture->n_outputs, i = 0;
+         slot < tdi_input_slots(model, mode); slot++, i++) {
+        feed.slots[slot] = b->weights ? b->weights[i] : NULL;
+        feed.per_row[slot] = tdi_input_bytes_per_row(model, mode, slot) / (int64_t)sizeof(float);
     }
     return feed;
 }
@@ -91,6 +109,8 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
     tdi_runtime *runtime;
     TDI_TRY(check(model, b, job->mode, error));
     TDI_TRY(tdi_model_check_rows(model, b->rows, error));
+    if (job->mode != TDI_PREDICT)
+        tdi_weigh_batch(model, tdi_trains(job->mode), b->weights != NULL, b->positions);
     TDI_TRY(tdi_runtime_for(model, job->mode, b->rows, &runtime, error));
     tdi_array_feed feed = feed_of(model, b, job->mode);
     job->feed = tdi_feed_arrays(&feed);
@@ -106,15 +126,20 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
     return status;
 }
 
-static td_status on_lists(td_model *model, tdi_mode mode, int64_t rows, const float *const *x, const float *const *y,
-                          td_logs *logs)
+static td_status on(td_model *model, tdi_mode mode, const batch *b, td_logs *logs)
 {
     tdi_error error;
     tdi_job job = {.mode = mode};
     if (!model)
         return TD_INVALID_ARGUMENT;
     tdi_error_init(&error);
-    return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, y}, logs, &error), &error);
+    return tdi_report(model, NULL, run_batch(model, &job, b, logs, &error), &error);
+}
+
+static td_status on_lists(td_model *model, tdi_mode mode, int64_t rows, const float *const *x, const float *const *y,
+                          td_logs *logs)
+{
+    return on(model, mode, &(batch){.rows = rows, .x = x, .y = y}, logs);
 }
 
 static td_status on_batch(td_model *model, tdi_mode mode, int64_t rows, const float *x, const float *y, td_logs *logs)
@@ -160,6 +185,24 @@ td_status td_compute_gradients_lists(td_model *model, int64_t rows, const float 
     return on_lists(model, TDI_GRADIENTS, rows, x, y, logs);
 }
 
+td_status td_train_on_batch_weighted(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                     const float *const *sample_weight, td_choice positions, td_logs *logs)
+{
+    return on(model, TDI_TRAIN, &(batch){rows, x, y, sample_weight, positions == TD_YES}, logs);
+}
+
+td_status td_test_on_batch_weighted(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                    const float *const *sample_weight, td_choice positions, td_logs *logs)
+{
+    return on(model, TDI_EVALUATE, &(batch){rows, x, y, sample_weight, positions == TD_YES}, logs);
+}
+
+td_status td_compute_gradients_weighted(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                        const float *const *sample_weight, td_choice positions, td_logs *logs)
+{
+    return on(model, TDI_GRADIENTS, &(batch){rows, x, y, sample_weight, positions == TD_YES}, logs);
+}
+
 /* ---- predict ---- */
 
 td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *const *x, float *const *outputs)
@@ -175,7 +218,7 @@ td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *
     }
     tdi_collector_init(&collector, model, rows, outputs);
     tdi_job job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = &collector};
-    return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, NULL}, NULL, &error), &error);
+    return tdi_report(model, NULL, run_batch(model, &job, &(batch){.rows = rows, .x = x}, NULL, &error), &error);
 }
 
 td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output)

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 from keras import layers
 
-RESAVE = pathlib.Path(os.environ["TANDEM_CONFORMANCE"]) / "resave"
+RESAVE = pathlib.Path(os.environ["CONFORMANCE_PROGRAMS"]) / "resave"
 SAMPLES = 7
 PACKED = {"chunks": True, "compression": "gzip", "shuffle": True, "fletcher32": True}
 STORED = [("newest", "latest", "f4", {}), ("packed", "earliest", "f4", PACKED), ("newest, packed", "latest", "f4", PACKED),

@@ -45,7 +45,7 @@ def predict(path, x, folder):
     """As Tandem predicts, by the program that reads a file, predicts and writes it again."""
     x_file, p_file = folder / "x", folder / "p"
     x.tofile(x_file)
-    program = pathlib.Path(os.environ["TANDEM_CONFORMANCE"]) / "resave"
+    program = pathlib.Path(os.environ["CONFORMANCE_PROGRAMS"]) / "resave"
     subprocess.run(list(map(str, (program, path, folder / "again.keras", len(x), x_file, p_file))), check=True)
     return np.fromfile(p_file, np.float32).reshape(len(x), -1)
 

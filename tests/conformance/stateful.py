@@ -19,7 +19,7 @@ from keras import layers
 sys.path.insert(0, os.path.dirname(__file__))
 from support import tandem  # noqa: E402
 
-STATES = pathlib.Path(os.environ["TANDEM_CONFORMANCE"]) / "states"
+STATES = pathlib.Path(os.environ["CONFORMANCE_PROGRAMS"]) / "states"
 EPOCHS = 3
 TOLERANCE = 1e-5
 

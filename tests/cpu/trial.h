@@ -123,6 +123,7 @@ static double tolerance(const tdi_op *op)
                                           &tdi_op_binary_accuracy,
                                           &tdi_op_in_top_k,
                                           &tdi_op_valid_weights,
+                                          &tdi_op_class_weights,
                                           &tdi_op_class_pairs,
                                           &tdi_op_buckets};
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)

@@ -115,6 +115,58 @@ static void several_inputs_and_targets_are_numbered(void **state)
     td_data_release(data);
 }
 
+static void expect_note(td_data *data, int weights, const char *note)
+{
+    if (td_data_error(data))
+        fail_msg("%s", td_data_error(data));
+    assert_int_equal(data->source->n_w, weights);
+    if (note ? !strstr(td_data_note(data), note) : *td_data_note(data))
+        fail_msg("\"%s\" lacks \"%s\"", td_data_note(data), note ? note : "");
+    td_data_release(data);
+}
+
+static void every_array_is_used_or_named(void **state)
+{
+    const folder *in = *state;
+    const char *path = folder_path(in, "data.npz");
+    WRITE_NPZ(in, "x", "y", "ids", "names");
+    expect_note(td_open(path), 0, "2 of its arrays are not used: ids, names");
+    WRITE_NPZ(in, "x", "y", "x0");
+    expect_note(td_open(path), 0, "1 of its arrays is not used: x0");
+    WRITE_NPZ(in, "x_train", "y_train", "x_test", "y_test");
+    expect_note(td_open(path), 0, NULL);
+    expect_note(td_open(path, .role = TD_TEST), 0, NULL);
+    WRITE_NPZ(in, "x_train", "y_train", "x_val", "y_val");
+    expect_note(td_open(path, .role = TD_TEST), 0, NULL);
+    WRITE_NPZ(in, "x", "y", "sample_weight");
+    expect_note(td_open(path, .targets = TD_NO), 0, NULL);
+    WRITE_NPZ(in, "xray", "label");
+    expect_pair(td_open(path, .features = "x=xray,y=label"), 1);
+    expect_refusal(td_open(path), "Say which is what (features, --features x=NAME,y=NAME)");
+    expect_refusal(td_open(path, .features = "x=picture"), "has no array \"picture\"; it holds: xray, label");
+    expect_refusal(td_open(path, .features = "y=label"), "features: none is x");
+}
+
+static void weights_are_found_or_named(void **state)
+{
+    const folder *in = *state;
+    const char *path = folder_path(in, "data.npz");
+    WRITE_NPZ(in, "x", "y", "sample_weight");
+    expect_note(td_open(path), 1, "weighted by its array sample_weight");
+    expect_note(td_open(path, .sample_weight = "none"), 0, "1 of its arrays is not used: sample_weight");
+    expect_note(td_open(path, .sample_weight = "sample_weight"), 1, NULL);
+    expect_refusal(td_open(path, .sample_weight = "w"), "has no array \"w\"");
+    WRITE_NPZ(in, "x", "y0", "y1", "sample_weight0", "sample_weight1");
+    expect_note(td_open(path), 2, "sample_weight1");
+    expect_note(td_open(path, .sample_weight = "sample_weight1"), 1, "not used: sample_weight0");
+    WRITE_NPZ(in, "x_train", "y_train", "x_test", "y_test", "sample_weight");
+    expect_note(td_open(path), 1, "weighted by its array sample_weight");
+    expect_note(td_open(path, .role = TD_TEST), 0, NULL);
+    WRITE_NPZ(in, "x_train", "y_train", "x_test", "y_test", "sample_weight_test");
+    expect_note(td_open(path), 0, NULL);
+    expect_note(td_open(path, .role = TD_TEST), 1, "sample_weight_test");
+}
+
 static void pairs_and_single_files_are_read(void **state)
 {
     const folder *in = *state;
@@ -125,6 +177,7 @@ static void pairs_and_single_files_are_read(void **state)
     snprintf(pair, sizeof pair, "%s,%s", folder_path(in, "x,1.npy"), folder_path(in, "y.npy"));
     expect_pair(td_open(pair), 1);
     expect_pair(td_open(folder_path(in, "x,1.npy")), 0);
+    expect_note(td_open(pair, .sample_weight = folder_path(in, "y.npy")), 1, NULL);
     strcat(pair, ",z.npy");
     expect_refusal(td_open(pair), "more than two files");
     expect_refusal(td_open(folder_path(in, "none.npy")), "none.npy: cannot be opened");
@@ -298,6 +351,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(names_go_by_role),
         TEST(several_inputs_and_targets_are_numbered),
+        TEST(every_array_is_used_or_named),
+        TEST(weights_are_found_or_named),
         TEST(pairs_and_single_files_are_read),
         TEST(every_dtype_is_read),
         TEST(column_major_arrays_are_read),

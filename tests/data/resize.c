@@ -200,7 +200,7 @@ static void a_field_of_another_format_is_refused(void **state)
     expect_refusal(td_open(npy, .window = 5), "window (--window) belongs to files.csv, .tsv or .csv.gz, files.txt");
     expect_refusal(td_open(npy, .missing = TD_MISSING_ZERO), "missing (--missing) belongs to files.csv");
     expect_refusal(td_open(npy, .horizon = 4), "horizon (--horizon)");
-    expect_refusal(td_open(npy, .features = "x=/nope"), "features (--features) belongs to files.tfrecord");
+    expect_refusal(td_open(npy, .features = "x=/nope"), "features (--features) belongs to a file.npz");
     expect_refusal(td_open(csv, .image_size = {4, 4}), "image_size (--image-size)");
     expect_refusal(td_open(text, .scale = 2), "scale (--scale)");
     td_context_free(context);

@@ -489,7 +489,7 @@ static const edit_case compile_cases[] = {
      "[{\"class_name\": \"BinaryAccuracy\", \"config\": {\"threshold\": \"half\"}}]",
      TD_OK,
      {"BinaryAccuracy", "threshold", "half"}},
-    {"mlp_adam.keras", "compile_config.weighted_metrics", "[\"accuracy\"]", TD_OK, {"weighted_metrics", "", ""}},
+    {"mlp_adam.keras", "compile_config.weighted_metrics", "[\"beauty\"]", TD_OK, {"beauty", "", ""}},
     {"mlp_adam.keras", "compile_config.loss_weights", "[\"heavy\"]", TD_OK, {"loss_weights", "heavy", ""}},
     {"mlp_adam.keras", "compile_config.metrics", "{\"other\": \"mae\"}", TD_OK, {"metrics", "\"other\"", "no output"}},
     {"mlp_adam.keras", "compile_config.loss", "{\"other\": \"mse\"}", TD_OK, {"loss", "\"other\"", "no output"}},

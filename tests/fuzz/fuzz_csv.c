@@ -11,7 +11,7 @@ static void gather_last(tdi_source *source)
     static float values[1 << 16];
     tdi_error error = {0};
     int64_t last = source->samples - 1;
-    for (int i = 0; i < source->n_x + source->n_y; i++)
+    for (int i = 0; i < tdi_source_columns(source); i++)
         if (tdi_sample_elements(&source->columns[i].shape) < 1 << 16)
             source->gather(source, i, &last, 1, values, i ? TD_INT32 : TD_FLOAT32, &error);
 }

@@ -19,7 +19,7 @@ static void gather_last(tdi_source *source)
 {
     tdi_error error = {0};
     int64_t last = source->samples - 1;
-    for (int i = 0; i < source->n_x + source->n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(source); i++) {
         int64_t count = elements(&source->columns[i].shape);
         float *values = count < 1 << 16 ? malloc((size_t)count * sizeof *values) : NULL;
         if (values) {

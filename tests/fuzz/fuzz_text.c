@@ -12,7 +12,7 @@ static void gather_last(tdi_source *source)
     static int32_t codes[64];
     tdi_error error = {0};
     int64_t last = source->samples - 1;
-    for (int i = 0; i < source->n_x + source->n_y; i++)
+    for (int i = 0; i < tdi_source_columns(source); i++)
         source->gather(source, i, &last, 1, codes, TD_INT32, &error);
 }
 

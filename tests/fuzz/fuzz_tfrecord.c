@@ -16,7 +16,7 @@ static void gather_first(tdi_source *source)
     static float values[1 << 16];
     tdi_error error = {0};
     int64_t first = 0;
-    for (int i = 0; i < source->n_x + source->n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(source); i++) {
         int64_t elements = 1;
         for (int axis = 0; axis < source->columns[i].shape.rank; axis++)
             elements = elements < 1 << 16 ? elements * source->columns[i].shape.dim[axis] : elements;

@@ -109,8 +109,8 @@ static void metrics_accumulate(void **state)
     (void)state;
     tdi_graph *g = tdi_graph_create();
     tdi_node *x = input(g, 0, DIMS(TDI_BATCH, 3));
-    tdi_accumulate(g, x, 1);
-    check(g, 2, INPUTS(six), tdi_accumulate(g, x, 1), (const double[]){42, 12}, 2 * sizeof(double));
+    tdi_accumulate(g, x, NULL, 1);
+    check(g, 2, INPUTS(six), tdi_accumulate(g, x, NULL, 1), (const double[]){42, 12}, 2 * sizeof(double));
 }
 
 static void outside_numbers_give_nan(void **state)

@@ -54,7 +54,7 @@ static void net_init(net *n, loss_kind kind, bool squared)
     tdi_node *total = squared ? tdi_unary(n->graph, n->loss, TDI_UNARY_SQUARE) : n->weighted;
     tdi_node *mean = tdi_batch_mean(n->graph, total);
     assert_int_equal(tdi_gradients(n->graph, mean, 1, &n->logits, &n->gradient), TD_OK);
-    tdi_accumulate(n->graph, n->weighted, 0);
+    tdi_accumulate(n->graph, n->weighted, NULL, 0);
 }
 
 static evaluation *evaluate(const net *n)

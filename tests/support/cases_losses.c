@@ -51,21 +51,21 @@ static tdi_node *build_batch_mean_grad(tdi_graph *graph, tdi_node *const *leaf, 
 
 static tdi_node *build_accumulate(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    (void)c;
-    return tdi_accumulate(graph, leaf[0], 0);
+    return tdi_accumulate(graph, leaf[0], c->n_leaves > 1 ? leaf[1] : NULL, 0);
 }
 
 static tdi_node *build_count_pairs(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    (void)c;
-    return tdi_count_pairs(graph, leaf[0], 2, 0);
+    return tdi_count_pairs(graph, leaf[0], c->n_leaves > 1 ? leaf[1] : NULL, &(tdi_count_pairs_attrs){2, true}, 0);
 }
+
+static const float class_weights[] = {0.5f, 2, 0};
 
 static const float thresholds[] = {0.75f, 0.1f, 0.5f};
 
 static tdi_node *build_bucket_sums(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    return tdi_bucket_sums(graph, leaf[0], leaf[1], c->attrs, 0);
+    return tdi_bucket_sums(graph, leaf[0], leaf[1], c->n_leaves > 2 ? leaf[2] : NULL, c->attrs, 0);
 }
 
 #define ONE(stem, name_, shape_)                                                                                       \
@@ -194,6 +194,21 @@ const op_case op_cases_losses[] = {
      .leaf = {LABELS(BATCH, 5)},
      .shards = 3,
      .rows = {3, 0, 1}},
+    {.op = &tdi_op_class_weights,
+     .name = "class numbers",
+     .attrs = ATTRS(tdi_class_weights_attrs, 3, class_weights),
+     .n_leaves = 1,
+     .leaf = {LABELS(BATCH, 5)}},
+    {.op = &tdi_op_class_weights,
+     .name = "one-hot",
+     .attrs = ATTRS(tdi_class_weights_attrs, 3, class_weights),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 4), .fill = OP_BITS}}},
+    {.op = &tdi_op_class_weights,
+     .name = "a number a row",
+     .attrs = ATTRS(tdi_class_weights_attrs, 1, class_weights),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 1), .fill = OP_UNIT}}},
     ONE(batch_mean, "a loss a row", OP_DIMS(BATCH)),
     ONE(batch_mean, "losses per position", OP_DIMS(BATCH, 3, 2)),
     {.op = &tdi_op_batch_mean,
@@ -295,6 +310,24 @@ const op_case op_cases_losses[] = {
      .build = build_bucket_sums,
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS}, {.shape = OP_DIMS(BATCH, 3)}}},
+    {.op = &tdi_op_count_pairs,
+     .name = "two classes, weighted by the row",
+     .build = build_count_pairs,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS}, {.shape = OP_DIMS(BATCH)}}},
+    {.op = &tdi_op_bucket_sums,
+     .name = "two buckets, weighted by the position",
+     .attrs = ATTRS(tdi_bucket_sums_attrs, .buckets = 2, .truth = true),
+     .build = build_bucket_sums,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3), .fill = OP_BITS},
+              {.shape = OP_DIMS(BATCH, 2, 3)},
+              {.shape = OP_DIMS(BATCH, 2)}}},
+    {.op = &tdi_op_accumulate,
+     .name = "weighted",
+     .build = build_accumulate,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2)}, {.shape = OP_DIMS(BATCH)}}},
     {.op = &tdi_op_accumulate,
      .name = "losses",
      .build = build_accumulate,

@@ -548,7 +548,7 @@ static void test_columns_that_cannot_be(void **state)
                    0, 1, TD_INVALID_ARGUMENT, "scale of y1");
     expect_failure(td_generator(shape(), .read = any_of_several, .samples = 1, .user = &of,
                                 .more_x = (td_column[]){many, many, many, many, many, many, many, end}),
-                   0, 1, TD_UNSUPPORTED, "at most 8 inputs and targets");
+                   0, 1, TD_UNSUPPORTED, "at most 8 inputs, targets and weights");
     expect_failure(td_generator(shape(), .read = any_of_several, .samples = 1, .user = &of, .targets = TD_NO,
                                 .more_y = TD_COLUMNS({.shape = TD_SHAPE(2)})),
                    0, 1, TD_INVALID_ARGUMENT, ".targets is TD_NO");

@@ -132,29 +132,40 @@ static td_model *two_heads(td_context *context, td_regularizer of_b, td_compile_
     return compile.model;
 }
 
-static td_data *heads_data(td_context *context, int targets)
+/* With weights of `weighted` outputs beside `targets` targets. */
+static td_data *heads_data(td_context *context, int targets, int weighted)
 {
-    static float x[SMALL * 3], y[2][SMALL * 2];
+    static float x[SMALL * 3], y[2][SMALL * 2], w[2][SMALL];
     for (int i = 0; i < SMALL * 3; i++)
         x[i] = (float)(i % 5) / 4;
     for (int i = 0; i < SMALL * 2; i++) {
         y[0][i] = (float)(i % 3);
         y[1][i] = (float)(i % 4);
     }
-    td_named_array arrays[] = {
-        {"x", x, TD_SHAPE(SMALL, 3)}, {"y0", y[0], TD_SHAPE(SMALL, 2)}, {"y1", y[1], TD_SHAPE(SMALL, 2)}};
+    for (int i = 0; i < SMALL; i++) {
+        w[0][i] = (float)(i % 3);
+        w[1][i] = (float)(1 + i % 2);
+    }
+    td_named_array all[] = {{"x", x, TD_SHAPE(SMALL, 3)},
+                            {"y0", y[0], TD_SHAPE(SMALL, 2)},
+                            {"y1", y[1], TD_SHAPE(SMALL, 2)},
+                            {"sample_weight0", w[0], TD_SHAPE(SMALL)},
+                            {"sample_weight1", w[1], TD_SHAPE(SMALL)}};
+    td_named_array arrays[5];
+    memcpy(arrays, all, sizeof all);
+    for (int i = 0; i < weighted; i++)
+        arrays[1 + targets + i] = all[3 + i];
     const char *path = scratch_path("heads.npz");
-    assert_int_equal(td_save_npz(context, path, 1 + targets, arrays), TD_OK);
+    assert_int_equal(td_save_npz(context, path, 1 + targets + weighted, arrays), TD_OK);
     return td_open(path, .role = TD_TRAIN);
 }
 
 /* Trains, and compares the last epoch's loss and the kernels' first elements. */
-static void check_heads(td_context *context, td_model *model, int targets, double loss, double of_a, double of_b)
+static void check_weighted(td_context *context, td_model *model, td_data *data, double loss, double of_a, double of_b)
 {
     td_epoch last;
     float a_kernel[8], b_kernel[8];
-    if (td_fit(model, heads_data(context, targets), .epochs = 2, .batch_size = 4, .shuffle = TD_NO, .last = &last) !=
-        TD_OK)
+    if (td_fit(model, data, .epochs = 2, .batch_size = 4, .shuffle = TD_NO, .last = &last) != TD_OK)
         fail_msg("%s", td_error(context));
     assert_int_equal(td_get_weight(model, 2, a_kernel, 8), TD_OK);
     assert_int_equal(td_get_weight(model, 4, b_kernel, 8), TD_OK);
@@ -162,6 +173,11 @@ static void check_heads(td_context *context, td_model *model, int targets, doubl
     assert_true(fabs(last.logs.entry[0].value - loss) < 1e-5);
     assert_true(fabs((double)a_kernel[0] - of_a) < 1e-6);
     assert_true(fabs((double)b_kernel[0] - of_b) < 1e-6);
+}
+
+static void check_heads(td_context *context, td_model *model, int targets, double loss, double of_a, double of_b)
+{
+    check_weighted(context, model, heads_data(context, targets, 0), loss, of_a, of_b);
 }
 
 static void an_output_without_a_loss_is_not_trained(void **state)
@@ -177,6 +193,40 @@ static void an_output_without_a_loss_is_not_trained(void **state)
     check_heads(context, two_heads(context, none, weighted), 2, 1.334201, 0.7182205, 1);
     check_heads(context, two_heads(context, none, first), 1, 1.276349, 0.6009931, 1); /* targets of the one alone */
     check_heads(context, two_heads(context, (td_regularizer){.l2 = 0.1f}, first), 2, 1.999633, 0.6009931, 0.92236817);
+    td_context_free(context);
+}
+
+/* Its weights are there or not; one array of them is that of the only output with a loss. */
+static void an_output_without_a_loss_has_no_weights(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_regularizer none = {0};
+    td_compile_args first = {.losses = TD_LOSSES(TD_MEAN_SQUARED_ERROR, TD_LOSS_NONE)};
+    td_compile_args second = {.losses = TD_LOSSES(TD_LOSS_NONE, TD_MEAN_SQUARED_ERROR)};
+    for (int targets = 1; targets <= 2; targets++)
+        for (int weighted = 1; weighted <= 2; weighted++)
+            check_weighted(context, two_heads(context, none, first), heads_data(context, targets, weighted), 1.239209,
+                           0.6842888, 1);
+    check_weighted(context, two_heads(context, none, second), heads_data(context, 2, 2), 1.82186, 1, 0.56097054);
+    check_weighted(context, two_heads(context, none, (td_compile_args){.loss = TD_MEAN_SQUARED_ERROR}),
+                   heads_data(context, 2, 1), 3.388872, 0.70007914, 0.6142255);
+    td_context_free(context);
+}
+
+static void batches_without_its_weights(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_compile_args compile = {.losses = TD_LOSSES(TD_LOSS_NONE, TD_MEAN_SQUARED_ERROR)};
+    td_model *model = two_heads(context, (td_regularizer){0}, compile);
+    float x[3] = {0.25f, 0.5f, 1}, target[2] = {1, 3}, weight = 0.5f;
+    const float *in[] = {x}, *y[] = {NULL, target}, *w[] = {NULL, &weight}, *no[] = {&weight, NULL};
+    td_logs plain, weighted;
+    assert_int_equal(td_test_on_batch_lists(model, 1, in, y, &plain), TD_OK);
+    assert_int_equal(td_test_on_batch_weighted(model, 1, in, y, w, TD_NO, &weighted), TD_OK);
+    assert_true(fabs(weighted.entry[0].value - plain.entry[0].value / 2) < 1e-6);
+    assert_int_equal(td_test_on_batch_weighted(model, 1, in, y, no, TD_NO, &weighted), TD_INVALID_ARGUMENT);
     td_context_free(context);
 }
 
@@ -283,6 +333,8 @@ int main(void)
         cmocka_unit_test(an_input_that_no_layer_reads),
         cmocka_unit_test(outputs_of_one_layer_share_a_name),
         cmocka_unit_test(an_output_without_a_loss_is_not_trained),
+        cmocka_unit_test(an_output_without_a_loss_has_no_weights),
+        cmocka_unit_test(batches_without_its_weights),
         cmocka_unit_test(some_output_needs_a_loss),
         cmocka_unit_test(halves_train_as_well),
         cmocka_unit_test(every_output_is_predicted),

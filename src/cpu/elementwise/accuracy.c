@@ -68,12 +68,23 @@ static void buckets_run(const tdi_call *call)
     tdi_fill_buckets(call, j.begin / j.width, j.end / j.width);
 }
 
-static void valid_weights_run(const tdi_call *call)
+/* Calls `fill` on this thread's positions of the result. */
+static void fill_positions(const tdi_call *call, void (*fill)(const tdi_call *call, int64_t begin, int64_t end))
 {
     int64_t rows = call->out.shape.dim[0], count = tdi_shape_elements(&call->out.shape);
     int64_t inner = rows ? count / rows : 0;
     bool split = call->split == TDI_ROWS;
-    tdi_valid_weights_of(call, split ? call->begin * inner : 0, split ? call->end * inner : count);
+    fill(call, split ? call->begin * inner : 0, split ? call->end * inner : count);
+}
+
+static void valid_weights_run(const tdi_call *call)
+{
+    fill_positions(call, tdi_valid_weights_of);
+}
+
+static void class_weights_run(const tdi_call *call)
+{
+    fill_positions(call, tdi_class_weights_of);
 }
 
 #define ACCURACY(stem)                                                                                                 \
@@ -86,3 +97,4 @@ ACCURACY(in_top_k)
 ACCURACY(class_pairs)
 ACCURACY(buckets)
 ACCURACY(valid_weights)
+ACCURACY(class_weights)

@@ -220,6 +220,11 @@ static double fold_chains(const double *chain)
     return sum;
 }
 
+static const char *accumulate_declines(const tdi_call *call)
+{
+    return call->n_in > 1 ? "weighted sums are left to the reference" : NULL;
+}
+
 static void accumulate_run(const tdi_call *call)
 {
     const float *x = call->in[0].data;
@@ -235,7 +240,7 @@ static void accumulate_run(const tdi_call *call)
     out[1] += (double)count;
 }
 
-TDI_CPU_KERNEL(accumulate, .run = accumulate_run);
+TDI_CPU_KERNEL(accumulate, .declines = accumulate_declines, .run = accumulate_run);
 
 /* ---- penalties of regularizers ---- */
 

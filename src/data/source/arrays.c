@@ -37,15 +37,22 @@ static td_status check_args(const td_arrays_args *args, tdi_error *error)
     if (!isfinite(args->scale))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: scale is not a finite number");
     TDI_TRY(check_array("x", &args->x_shape, args->x_dtype, error));
-    return args->y ? check_array("y", &args->y_shape, args->y_dtype, error) : TD_OK;
+    if (args->y)
+        TDI_TRY(check_array("y", &args->y_shape, args->y_dtype, error));
+    if (args->sample_weight && !args->y)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: sample_weight weighs losses, and there is no y");
+    return args->sample_weight ? check_array("sample_weight", &args->sample_weight_shape, TD_FLOAT32, error) : TD_OK;
 }
 
 static td_status add_arrays(tdi_table *table, const td_arrays_args *args, tdi_error *error)
 {
     tdi_array x = {args->x_dtype, args->samples, args->x_shape, args->x, NULL, {0}};
     tdi_array y = {args->y_dtype, args->samples, args->y_shape, args->y, NULL, {0}};
-    TDI_TRY(tdi_table_add(table, false, "x", args->scale == 0 ? 1 : args->scale, &x, error));
-    return args->y ? tdi_table_add(table, true, "y", 1, &y, error) : TD_OK;
+    tdi_array weights = {TD_FLOAT32, args->samples, args->sample_weight_shape, args->sample_weight, NULL, {0}};
+    TDI_TRY(tdi_table_add(table, TDI_X, "x", args->scale == 0 ? 1 : args->scale, &x, error));
+    if (args->y)
+        TDI_TRY(tdi_table_add(table, TDI_Y, "y", 1, &y, error));
+    return args->sample_weight ? tdi_table_add(table, TDI_WEIGHT, "sample_weight", 1, &weights, error) : TD_OK;
 }
 
 td_status tdi_source_arrays(const td_arrays_args *args, tdi_source **source, tdi_error *error)

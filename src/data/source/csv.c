@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "data/array_names.h"
 #include "data/file_list.h"
 #include "data/recipe.h"
 #include "data/sample_reader.h"
@@ -33,6 +34,7 @@ typedef struct csv_source {
     tdi_text note;
     td_missing missing;
     bool skip, targets;
+    const char *weights; /* names of columns, borrowed while the source is opened; NULL: none */
     int64_t window, horizon;
     json_t *recipe;                     /* by which the data is read; NULL: none was given */
     tdi_store *cells;                   /* [rows, columns] floats */
@@ -220,7 +222,7 @@ static td_status choose_columns(csv_source *source, const td_open_args *args, co
     source->columns.header = &headers->at[headers->at[first].is_there ? first : 0];
     for (int i = 0; i < headers->count && !(features && *features == 'x'); i++)
         TDI_TRY(same_header(source->columns.header, &headers->at[i], error));
-    tdi_csv_choice choice = {features, source->targets, wanted_columns(source, args)};
+    tdi_csv_choice choice = {features, source->weights, source->targets, wanted_columns(source, args)};
     TDI_TRY(tdi_csv_choose(&source->columns, &choice, &source->note, error));
     TDI_TRY(begin_cells(source, error));
     return restore(source, error);
@@ -244,12 +246,14 @@ static td_status read_headers(csv_source *source, const td_open_args *args, cons
 {
     tdi_paths paths = {0};
     td_status status = tdi_list_files(args->path, &paths, error);
-    tdi_csv_header_args header = {&paths, features, args->header, source->skip};
+    char *named = features ? tdi_features_and_weights(features, source->weights) : NULL;
+    tdi_csv_header_args header = {&paths, named ? named : source->weights, args->header, source->skip};
     if (status == TD_OK)
         status = tdi_csv_headers_find(&header, &source->headers, &source->note, error);
     for (int i = 0; i < paths.count; i++)
         tdi_source_stamp(&source->reader.source, paths.at[i]);
     tdi_paths_free(&paths);
+    free(named);
     return status;
 }
 
@@ -395,7 +399,7 @@ static void describe_group(csv_source *source, int g, float scale)
         column->shape = TD_SHAPE(source->window, group->width);
     else if (input || group->width > 1)
         column->shape = TD_SHAPE(group->width);
-    *(input ? &base->n_x : &base->n_y) += 1;
+    *(input ? &base->n_x : g < source->columns.n_x + source->columns.n_y ? &base->n_y : &base->n_w) += 1;
 }
 
 static td_status resolve_columns(csv_source *source, fill_state *states, tdi_error *error)
@@ -499,11 +503,14 @@ static td_status csv_read(tdi_sample_reader *reader, int column, int64_t row, vo
 
 static const char *const cells_suffix[] = {"", ":codes", ":one-hot"};
 
+/* The inputs and targets. Weights are named anew each time, as data to predict from has none. */
 static char *features_text(const tdi_csv_columns *columns)
 {
     tdi_text text = {0};
     for (int i = 0; i < columns->list.count; i++) {
         const tdi_csv_column *column = &columns->list.at[i];
+        if (column->group >= columns->n_x + columns->n_y)
+            continue;
         bool first = i == 0 || columns->list.at[i - 1].group != column->group;
         tdi_text_format(&text, "%s%s%s%s%s", i ? "," : "", first ? columns->groups[column->group].name : "",
                         first ? "=" : "", column->name, cells_suffix[column->cells]);
@@ -568,6 +575,7 @@ static td_status resolve(csv_source *source, const td_open_args *args, tdi_error
     const json_t *recipe = source->recipe;
     source->skip = args->skip_errors == TD_YES;
     source->targets = args->targets != TD_NO;
+    source->weights = tdi_named_weights(args);
     source->missing = args->missing ? args->missing : missing_of(recipe);
     source->window = args->window ? args->window : json_integer_value(json_object_get(recipe, "window"));
     source->horizon = args->horizon ? args->horizon : json_integer_value(json_object_get(recipe, "horizon"));
@@ -634,5 +642,5 @@ static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_err
 
 const tdi_source_format tdi_source_csv = {"files.csv, .tsv or .csv.gz",
                                           TDI_OPEN_SCALE | TDI_OPEN_FEATURES | TDI_OPEN_MISSING | TDI_OPEN_WINDOW |
-                                              TDI_OPEN_HORIZON | TDI_OPEN_HEADER,
+                                              TDI_OPEN_HORIZON | TDI_OPEN_HEADER | TDI_OPEN_SAMPLE_WEIGHT,
                                           csv_claims, csv_open, ""};

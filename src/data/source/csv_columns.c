@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/decimal.h"
+#include "data/array_names.h"
 
 #define MOST_CATEGORIES 4096
 
@@ -65,21 +66,23 @@ static td_status add_column(tdi_csv_columns *columns, const char *name, tdi_cell
     return column.at < 0 ? no_such_column(columns->header, name, error) : TD_OK;
 }
 
-/* Checks the name "x", or "x0", "x1", ... in order, inputs before targets, and appends the group. */
+/* Checks the name "x", or "x0", "x1", ... in order, inputs before targets, weights last, and appends the group. */
 static td_status add_group(tdi_csv_columns *columns, const char *name, tdi_error *error)
 {
-    bool target = *name == 'y';
-    int next = target ? columns->n_groups - columns->n_x : columns->n_x;
+    bool target = *name == 'y', weight = *name == 'w';
+    int before = *name == 'x' ? 0 : target ? columns->n_x : columns->n_x + columns->n_y;
+    int next = columns->n_groups - before, all = target ? columns->n_y : *name == 'x' ? columns->n_x : next;
     char numbered[16];
     snprintf(numbered, sizeof numbered, "%c%d", *name, next);
     bool plain = next == 0 && name[0] && !name[1];
-    if (!(target || (*name == 'x' && columns->n_groups == columns->n_x)) || !(plain || strcmp(name, numbered) == 0))
+    if (!(*name == 'x' || target || weight) || next != all || !(plain || strcmp(name, numbered) == 0))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "features: expected x (or x0, x1, ...) and then y (or y0, y1, ...), got \"%s\"", name);
     if (columns->n_groups == TDI_MAX_COLUMNS)
-        return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d inputs and targets", TDI_MAX_COLUMNS);
+        return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d inputs, targets and weights", TDI_MAX_COLUMNS);
     snprintf(columns->groups[columns->n_groups++].name, sizeof columns->groups[0].name, "%s", name);
-    columns->n_x += !target;
+    columns->n_x += *name == 'x';
+    columns->n_y += target;
     return TD_OK;
 }
 
@@ -161,6 +164,24 @@ static td_status say_unused(const tdi_csv_columns *columns, const char *words, t
     return TD_OK;
 }
 
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+/* The last column that is not a weight. */
+static const char *last_name(const tdi_csv_header *header, const char *weights)
+{
+    int last = header->count - 1;
+    while (last > 0 && is_listed(weights, header->names[last]))
+        last--;
+    return header->names[last];
+}
+
 /* What stands for features that are not given. To predict, a file with as many columns as the model takes, beside an
  * index, has no y. */
 static char *default_words(const tdi_csv_columns *columns, const tdi_csv_choice *choice)
@@ -169,8 +190,18 @@ static char *default_words(const tdi_csv_columns *columns, const tdi_csv_choice 
     int count = columns->header->count;
     bool all =
         !choice->targets && (choice->wanted == count || (choice->wanted == count - 1 && is_unnamed(columns->header)));
-    tdi_text_format(&words, all ? "y" : "y=%s", columns->header->names[count - 1]);
+    tdi_text_format(&words, all ? "y" : "y=%s", last_name(columns->header, choice->weights));
     return words.chars;
+}
+
+/* The columns by roles, as in "y=pm2.5,w=trust"; the caller frees it. NULL: there is no memory. */
+static char *words_of(const tdi_csv_columns *columns, const tdi_csv_choice *choice)
+{
+    char *others = choice->features ? NULL : default_words(columns, choice);
+    const char *features = choice->features ? choice->features : others;
+    char *words = features ? tdi_features_and_weights(features, choice->weights) : NULL;
+    free(others);
+    return words;
 }
 
 static td_status choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, char *words, tdi_error *error)
@@ -192,7 +223,7 @@ static td_status choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, 
 
 td_status tdi_csv_choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, tdi_text *note, tdi_error *error)
 {
-    char *words = choice->features ? strdup(choice->features) : default_words(columns, choice);
+    char *words = words_of(columns, choice);
     char *named = words ? strdup(words) : NULL;
     td_status status = named ? choose(columns, choice, words, error) : tdi_no_memory(error);
     if (status == TD_OK)

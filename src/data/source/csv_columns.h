@@ -15,8 +15,8 @@ typedef enum tdi_cells { TDI_CELLS_NUMBERS = 0, TDI_CELLS_CODES, TDI_CELLS_ONE_H
 typedef struct tdi_csv_column {
     char *name;
     tdi_cells cells;
-    int group;                  /* number of the input or target that it belongs to, in tdi_csv_columns.groups */
-    int at;                     /* number of its cell in a record of the file that is read */
+    int group; /* number of the input, target or weight that it belongs to, in tdi_csv_columns.groups */
+    int at;    /* number of its cell in a record of the file that is read */
     tdi_vec(char *) categories; /* in the order of their codes */
     bool target;                /* it belongs to a target */
     bool known;                 /* a recipe gives categories and mean, which then do not change */
@@ -24,28 +24,30 @@ typedef struct tdi_csv_column {
     int64_t count;              /* number of those cells */
 } tdi_csv_column;
 
-/* An input or a target: one or more columns side by side. */
+/* An input, a target or weights: one or more columns side by side. */
 typedef struct tdi_csv_group {
-    char name[16]; /* "x", "y", "x0", ... */
+    char name[16]; /* "x", "y", "w", "x0", ... */
     int64_t width; /* numbers per row; known once the categories are */
 } tdi_csv_group;
 
 typedef struct tdi_csv_columns {
     const tdi_csv_header *header; /* the names that are chosen from; borrowed */
-    int n_x, n_groups;            /* inputs come before targets */
+    int n_x, n_y, n_groups;       /* inputs come before targets, and these before weights */
     tdi_csv_group groups[TDI_MAX_COLUMNS];
     tdi_vec(tdi_csv_column) list;
 } tdi_csv_columns;
 
 typedef struct tdi_csv_choice {
-    const char *features; /* "x=TEMP,PRES,wind:one-hot,y=pm2.5"; NULL: y is the last column, x all others */
+    const char *features; /* "x=TEMP,PRES,wind:one-hot,y=pm2.5"; NULL: y is the last column that is not in `weights`, x
+                           * all others */
+    const char *weights;  /* "w" or "w0,w1"; NULL: none */
     bool targets;         /* false: there is no y */
     int64_t wanted;       /* number of columns that the model's only input takes; 0: not known */
 } tdi_csv_choice;
 
 /* Chooses columns from columns->header. A word without "=" belongs to the name before it. Without x the inputs are all
- * columns that are not in y, except for an unnamed first column, as of pandas's index, where it is one more than the
- * model takes. `note` receives a sentence that names the columns which are not used. */
+ * columns that are in neither y nor the weights, except for an unnamed first column, as of pandas's index, where it is
+ * one more than the model takes. `note` receives a sentence that names the columns which are not used. */
 td_status tdi_csv_choose(tdi_csv_columns *columns, const tdi_csv_choice *choice, tdi_text *note, tdi_error *error);
 
 /* Finds the columns in a file. TD_BAD_FILE when it has others. */

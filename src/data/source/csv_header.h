@@ -22,7 +22,7 @@ typedef tdi_vec(tdi_csv_header) tdi_csv_headers;
 
 typedef struct tdi_csv_header_args {
     const tdi_paths *paths;
-    const char *features; /* NULL: none are given */
+    const char *features; /* and the weights' names; NULL: none are given */
     td_choice header;     /* what the caller says of all files */
     bool skip;            /* lines that cannot be parsed are passed over */
 } tdi_csv_header_args;

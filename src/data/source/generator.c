@@ -336,6 +336,9 @@ static td_status check_args(const td_generator_args *args, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_generator: .restart belongs to .next");
     if (args->more_y && args->targets == TD_NO)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_generator: .more_y are targets, and .targets is TD_NO");
+    if (args->sample_weight && args->targets == TD_NO)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "td_generator: .sample_weight weighs losses, of which there are none where .targets is TD_NO");
     if (args->samples < 0 || args->samples > MOST_SAMPLES || (args->read && args->samples < 1))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "td_generator: samples is %" PRId64 "; with .read it must be given, and %" PRId64
@@ -348,12 +351,13 @@ static td_status add_columns(tdi_joint_columns *joint, const td_generator_args *
 {
     const char *name = "td_generator";
     const td_column x = {args->x_shape, args->x_dtype, args->scale}, y = {args->y_shape, args->y_dtype, 0};
-    TDI_TRY(tdi_joint_add(joint, name, false, &x, error));
-    TDI_TRY(tdi_joint_add_list(joint, name, false, args->more_x, error));
+    TDI_TRY(tdi_joint_add(joint, name, TDI_X, &x, error));
+    TDI_TRY(tdi_joint_add_list(joint, name, TDI_X, args->more_x, error));
     if (args->targets == TD_NO)
         return TD_OK;
-    TDI_TRY(tdi_joint_add(joint, name, true, &y, error));
-    return tdi_joint_add_list(joint, name, true, args->more_y, error);
+    TDI_TRY(tdi_joint_add(joint, name, TDI_Y, &y, error));
+    TDI_TRY(tdi_joint_add_list(joint, name, TDI_Y, args->more_y, error));
+    return tdi_joint_add_list(joint, name, TDI_WEIGHT, args->sample_weight, error);
 }
 
 static td_status fill(generator_source *of, tdi_error *error)

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/array_names.h"
 #include "data/sample_reader.h"
 #include "data/source.h"
 #include "files/hdf5/hdf5_rows.h"
 
 typedef struct hdf5_source {
     tdi_sample_reader reader;
+    float scale; /* of inputs */
     tdi_hdf5_file *file;
     tdi_hdf5_rows *arrays[TDI_MAX_COLUMNS];
 } hdf5_source;
@@ -50,10 +52,11 @@ static td_status split_shape(const tdi_source *base, const char *name, const td_
     return TD_OK;
 }
 
-static td_status add_array(hdf5_source *source, bool target, const char *name, float scale, tdi_error *error)
+static td_status add_array(void *to, tdi_column_role role, const char *name, tdi_error *error)
 {
+    hdf5_source *source = to;
     tdi_source *base = &source->reader.source;
-    int at = base->n_x + base->n_y;
+    int at = tdi_source_columns(base);
     tdi_hdf5_facts facts;
     td_shape sample;
     if (at == TDI_MAX_COLUMNS)
@@ -68,51 +71,47 @@ static td_status add_array(hdf5_source *source, bool target, const char *name, f
     snprintf(column->name, sizeof column->name, "%s", name);
     column->shape = sample;
     column->dtype = facts.dtype;
-    column->scale = target || scale == 0 ? 1 : scale;
+    column->scale = role != TDI_X || source->scale == 0 ? 1 : source->scale;
     base->samples = facts.shape.dim[0];
-    *(target ? &base->n_y : &base->n_x) += 1;
+    *tdi_source_count_of(base, role) += 1;
     return TD_OK;
 }
 
 /* Adds the arrays that the path names: "/x,/y", or "/x" for prediction. */
-static td_status add_named(hdf5_source *source, char *names, float scale, tdi_error *error)
+static td_status add_named(hdf5_source *source, char *names, tdi_error *error)
 {
     int count = 0;
     for (char *name; (name = strsep(&names, ",")); count++) {
         if (count == 2)
-            return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "%s: more than two arrays; say which is what by features, as x0=/a,x1=/b,y=/c",
-                            source->reader.source.name);
-        TDI_TRY(add_array(source, count == 1, name, scale, error));
+            return tdi_fail(
+                error, TD_INVALID_ARGUMENT,
+                "%s: more than two arrays; say which is what by features, as x0=/a,x1=/b,y=/c, and which weighs "
+                "the losses by sample_weight (--sample-weight)",
+                source->reader.source.name);
+        TDI_TRY(add_array(source, count ? TDI_Y : TDI_X, name, error));
     }
     return TD_OK;
 }
 
-static td_status add_features(hdf5_source *source, char *features, float scale, tdi_error *error)
+/* Adds the arrays with the names that an .npz has: x and y, or x_train, ... by role, and their weights. */
+static td_status add_usual(hdf5_source *source, const td_open_args *args, tdi_error *error)
 {
-    for (char *word; (word = strsep(&features, ","));) {
-        char *name = strchr(word, '=');
-        bool target = *word == 'y';
-        if (!name || (!target && (*word != 'x' || source->reader.source.n_y)))
-            return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "features: expected x=ARRAY (or x0, x1, ...) and then y=ARRAY, got \"%s\"", word);
-        TDI_TRY(add_array(source, target, name + 1, scale, error));
-    }
-    return source->reader.source.n_x ? TD_OK : tdi_fail(error, TD_INVALID_ARGUMENT, "features: none is x");
-}
-
-/* Adds the arrays with the names that an .npz has: x and y, or x_train, ... by role. */
-static td_status add_usual(hdf5_source *source, td_role role, float scale, tdi_error *error)
-{
-    const char *const plain[] = {"x", "y"}, *const train[] = {"x_train", "y_train"},
-                      *const test[] = {"x_test", "y_test"};
-    const char *const *by_role = role == TD_TRAIN ? train : test;
+    const char *const plain[] = {"x", "y", "sample_weight"},
+                      *const train[] = {"x_train", "y_train", "sample_weight_train"},
+                      *const test[] = {"x_test", "y_test", "sample_weight_test"};
+    const char *const *by_role = args->role == TD_TRAIN ? train : test;
     const char *const *names = tdi_hdf5_file_has(source->file, by_role[0]) ? by_role : plain;
     if (!tdi_hdf5_file_has(source->file, names[0]))
         return tdi_fail(error, TD_NOT_FOUND, "%s: has neither an array \"x\" nor \"%s\"; name its arrays, as %s:/x,/y",
                         source->reader.source.name, by_role[0], source->reader.source.name);
-    TDI_TRY(add_array(source, false, names[0], scale, error));
-    return tdi_hdf5_file_has(source->file, names[1]) ? add_array(source, true, names[1], scale, error) : TD_OK;
+    TDI_TRY(add_array(source, TDI_X, names[0], error));
+    if (args->targets == TD_NO || !tdi_hdf5_file_has(source->file, names[1]))
+        return TD_OK;
+    TDI_TRY(add_array(source, TDI_Y, names[1], error));
+    if (!tdi_finds_weights(args) || !tdi_hdf5_file_has(source->file, names[2]))
+        return TD_OK;
+    tdi_note_weights(&source->reader.source, names[2]);
+    return add_array(source, TDI_WEIGHT, names[2], error);
 }
 
 /* ---- rows ---- */
@@ -137,13 +136,14 @@ static void hdf5_release(tdi_source *base)
 
 static td_status add_arrays(hdf5_source *source, const td_open_args *args, const char *after, tdi_error *error)
 {
-    if (!*after && !args->features)
-        return add_usual(source, args->role, args->scale, error);
-    char *words = strdup(args->features ? args->features : after + 1);
+    if (args->features)
+        return tdi_add_features(args->features, args->targets != TD_NO, add_array, source, error);
+    if (!*after)
+        return add_usual(source, args, error);
+    char *words = strdup(after + 1);
     if (!words)
         return tdi_no_memory(error);
-    td_status status =
-        args->features ? add_features(source, words, args->scale, error) : add_named(source, words, args->scale, error);
+    td_status status = add_named(source, words, error);
     free(words);
     return status;
 }
@@ -157,9 +157,11 @@ static td_status fill(hdf5_source *source, const td_open_args *args, tdi_error *
     td_status status = tdi_hdf5_file_open(path, &source->file, error);
     if (status == TD_OK)
         status = add_arrays(source, args, end, error);
+    if (status == TD_OK && tdi_named_weights(args))
+        status = tdi_add_weights(tdi_named_weights(args), add_array, source, error);
     tdi_source_stamp(&source->reader.source, path);
     tdi_source_content_file(&source->reader.source, path);
-    for (int i = 0; i < source->reader.source.n_x + source->reader.source.n_y; i++)
+    for (int i = 0; i < tdi_source_columns(&source->reader.source); i++)
         tdi_source_stamp_words(&source->reader.source, source->reader.source.columns[i].name);
     free(path);
     return status == TD_OK && args->skip_errors == TD_YES ? tdi_sample_reader_drop_bad(&source->reader, error) : status;
@@ -171,10 +173,11 @@ static td_status hdf5_open(const td_open_args *args, tdi_source **opened, tdi_er
     if (!source)
         return TD_NO_MEMORY;
     source->reader.read_run = hdf5_read;
+    source->scale = args->scale;
     td_status status = fill(source, args, error);
     return tdi_source_finish(&source->reader.source, status, opened);
 }
 
-const tdi_source_format tdi_source_hdf5 = {"file.h5:/x,/y", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,
-                                           hdf5_claims, hdf5_open,
-                                           ", or write its arrays in smaller chunks (h5py: chunks=(64, ...))"};
+const tdi_source_format tdi_source_hdf5 = {
+    "file.h5:/x,/y", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES | TDI_OPEN_SAMPLE_WEIGHT, hdf5_claims,
+    hdf5_open, ", or write its arrays in smaller chunks (h5py: chunks=(64, ...))"};

@@ -17,6 +17,7 @@
 #include <strings.h>
 
 #include "base/vec.h"
+#include "data/array_names.h"
 #include "data/file_list.h"
 #include "data/recipe.h"
 #include "data/sample_reader.h"
@@ -199,20 +200,25 @@ static td_status tfrecord_read(tdi_sample_reader *reader, int column, int64_t ro
 
 /* ---- which features ---- */
 
-/* True for the next name in order: "x" or "x0", "x1", ..., then "y" or "y0", ... */
-static bool is_column_name(const char *name, const tdi_source *source)
+static tdi_column_role role_of(const char *name)
+{
+    return *name == 'x' ? TDI_X : *name == 'y' ? TDI_Y : TDI_WEIGHT;
+}
+
+/* True for the next name in order: "x" or "x0", "x1", ..., then "y" or "y0", ..., then the same for "w", weights. */
+static bool is_column_name(const char *name, tdi_source *source)
 {
     char numbered[16];
-    int next = *name == 'y' ? source->n_y : source->n_x;
+    int next = *tdi_source_count_of(source, role_of(name));
+    bool in_order = (*name == 'w' || !source->n_w) && (*name != 'x' || !source->n_y);
     snprintf(numbered, sizeof numbered, "%c%d", *name, next);
-    return (*name == 'y' || (*name == 'x' && source->n_y == 0)) &&
-           ((next == 0 && name[1] == '\0') || strcmp(name, numbered) == 0);
+    return strchr("xyw", *name) && in_order && ((next == 0 && name[1] == '\0') || strcmp(name, numbered) == 0);
 }
 
 static td_status name_column(tfrecord_source *source, const char *name, const char *key, tdi_error *error)
 {
     tdi_source *base = &source->reader.source;
-    int at = base->n_x + base->n_y;
+    int at = tdi_source_columns(base);
     if (!is_column_name(name, base))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "features: expected x (or x0, x1, ...) and then y (or y0, y1, ...), got \"%s\"", name);
@@ -220,7 +226,7 @@ static td_status name_column(tfrecord_source *source, const char *name, const ch
         return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d", TDI_MAX_COLUMNS);
     snprintf(source->features[at].key, sizeof source->features[at].key, "%s", key);
     snprintf(base->columns[at].name, sizeof base->columns[at].name, "%s", name);
-    *(*name == 'y' ? &base->n_y : &base->n_x) += 1;
+    *tdi_source_count_of(base, role_of(name)) += 1;
     return TD_OK;
 }
 
@@ -247,11 +253,11 @@ static const char *features_of(const tfrecord_source *source, const td_open_args
 
 static td_status choose_columns(tfrecord_source *source, const td_open_args *args, tdi_error *error)
 {
-    char *features = strdup(features_of(source, args));
+    char *features = tdi_features_and_weights(features_of(source, args), tdi_named_weights(args));
     td_status status = features ? name_columns(source, features, error) : tdi_no_memory(error);
     free(features);
     if (args->targets == TD_NO)
-        source->reader.source.n_y = 0;
+        source->reader.source.n_y = source->reader.source.n_w = 0;
     return status;
 }
 
@@ -313,7 +319,7 @@ static td_status look(const tdi_example *record, const char *key, tdi_feature_fo
 static td_status survey_record(const tfrecord_source *source, const tdi_example *record, forms *counted,
                                tdi_error *error)
 {
-    for (int i = 0; i < source->reader.source.n_x + source->reader.source.n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(&source->reader.source); i++) {
         tdi_feature_form form;
         const char *key = source->features[i].key;
         TDI_TRY(look(record, key, &form, error));
@@ -341,7 +347,7 @@ static td_status survey(const tfrecord_source *source, forms *counted, tdi_error
         if (status != TD_OK && first.status == TD_OK)
             first = failed;
     }
-    for (int i = 0; i < source->reader.source.n_x + source->reader.source.n_y; i++)
+    for (int i = 0; i < tdi_source_columns(&source->reader.source); i++)
         if (!counted[i].count)
             return tdi_fail(error, first.status, "%s", first.message);
     return TD_OK;
@@ -465,21 +471,29 @@ static int64_t wanted_elements(const td_open_args *args, int column)
     return column < args->inputs ? tdi_sample_elements(&args->input_shapes[column]) : 0;
 }
 
+static td_status no_text(const tfrecord_source *source, const feature *facts, bool weight, tdi_error *error)
+{
+    if (weight)
+        return tdi_fail(error, TD_UNSUPPORTED, "%s: \"%s\" holds text, and weights of losses are numbers",
+                        source->reader.source.name, facts->key);
+    return tdi_fail(error, TD_UNSUPPORTED,
+                    "%s: \"%s\" holds text, which is not read as an input: write numbers that stand for it, as of "
+                    "tokens or classes",
+                    source->reader.source.name, facts->key);
+}
+
 static td_status describe_column(tfrecord_source *source, int at, const forms *counted, const td_open_args *args,
                                  tdi_error *error)
 {
     feature *facts = &source->features[at];
     tdi_column *column = &source->reader.source.columns[at];
-    bool target = at >= source->reader.source.n_x;
+    bool target = at >= source->reader.source.n_x, weight = at >= source->reader.source.n_x + source->reader.source.n_y;
     int64_t wanted = target ? 0 : wanted_elements(args, at);
     facts->form = *choose_form(counted, &args->image_size, wanted);
-    if (target)
+    if (target && !weight)
         TDI_TRY(find_labels(source, facts, error));
     else if (facts->form.kind == TDI_FEATURE_BYTES && counted->all_text)
-        return tdi_fail(error, TD_UNSUPPORTED,
-                        "%s: \"%s\" holds text, which is not read as an input: write numbers that stand for it, as of "
-                        "tokens or classes",
-                        source->reader.source.name, facts->key);
+        return no_text(source, facts, weight, error);
     column->shape = shape_of(facts, args, target, wanted);
     column->dtype = dtype_of(facts);
     bool image = facts->form.kind == TDI_FEATURE_IMAGE;
@@ -494,7 +508,7 @@ static td_status check_survey(const tfrecord_source *source, tdi_error *error)
     for (int i = 0; i < survey_size(source) && status == TD_OK; i++) {
         tdi_example record;
         TDI_TRY(take(source, survey_row(source, i), &record, error));
-        for (int c = 0; c < source->reader.source.n_x + source->reader.source.n_y && status == TD_OK; c++)
+        for (int c = 0; c < tdi_source_columns(&source->reader.source) && status == TD_OK; c++)
             status = check(&record, &source->features[c], error);
         tdi_example_release(&record);
     }
@@ -517,7 +531,7 @@ static td_status describe_columns(tfrecord_source *source, const td_open_args *a
     for (int i = 0; i < TDI_MAX_COLUMNS; i++)
         counted[i].all_text = true;
     TDI_TRY(survey(source, counted, error));
-    for (int i = 0; i < source->reader.source.n_x + source->reader.source.n_y; i++)
+    for (int i = 0; i < tdi_source_columns(&source->reader.source); i++)
         TDI_TRY(describe_column(source, i, &counted[i], args, error));
     advise(source);
     return source->skip ? TD_OK : check_survey(source, error);
@@ -678,6 +692,6 @@ static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, td
     return tdi_source_finish(&source->reader.source, status, opened);
 }
 
-const tdi_source_format tdi_source_tfrecord = {"files.tfrecord or .tfrecord.gz",
-                                               TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,
-                                               tfrecord_claims, tfrecord_open, ""};
+const tdi_source_format tdi_source_tfrecord = {
+    "files.tfrecord or .tfrecord.gz", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES | TDI_OPEN_SAMPLE_WEIGHT,
+    tfrecord_claims, tfrecord_open, ""};

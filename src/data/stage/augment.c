@@ -283,7 +283,7 @@ static td_status find_roles(augment_source *augment, bool *map, tdi_error *error
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: crop is %d pixels, but images are %lld x %lld: fewer were expected, try 4", source->name,
                         augment->args.crop, (long long)image->dim[0], (long long)image->dim[1]);
-    for (int i = 0; i < source->n_x + source->n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(source); i++) {
         tdi_column *column = &source->columns[i];
         if (!is_of_size(&column->shape, image))
             continue;

@@ -78,7 +78,7 @@ static td_status take_memory(cache_source *cache, tdi_error *error)
     const tdi_source *source = &cache->reader.source;
     int64_t bytes = 0;
     bool overflow = false;
-    for (int i = 0; i < source->n_x + source->n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(source); i++) {
         int64_t all;
         overflow |= __builtin_mul_overflow((int64_t)cache->row_bytes[i], source->samples, &all) ||
                     __builtin_add_overflow(bytes, all, &bytes);
@@ -89,7 +89,7 @@ static td_status take_memory(cache_source *cache, tdi_error *error)
                         "%s: its %" PRId64 " samples take more than the %" PRId64
                         " bytes of memory that are left: cache them in a file",
                         source->name, source->samples, left);
-    for (int i = 0; i < source->n_x + source->n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(source); i++) {
         cache->memory[i] = malloc(cache->row_bytes[i] * (size_t)source->samples + 1);
         if (!cache->memory[i])
             return tdi_fail(error, TD_NO_MEMORY, "%s: out of memory for its %" PRId64 " samples: cache them in a file",
@@ -101,7 +101,7 @@ static td_status take_memory(cache_source *cache, tdi_error *error)
 static void set_columns(cache_source *cache)
 {
     tdi_source *source = &cache->reader.source;
-    for (int i = 0; i < source->n_x + source->n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(source); i++) {
         tdi_column *column = &source->columns[i];
         cache->row_bytes[i] = tdi_column_bytes(column);
         column->scale = tdi_stored_scale(column);
@@ -122,7 +122,7 @@ static td_status fill(cache_source *cache, const td_cache_args *args, tdi_error 
                         "%s: a cache would keep what was drawn for the first epoch: cache first, then augment or map",
                         of->name);
     TDI_TRY(tdi_source_count(of, "", NULL, error));
-    states = (of->n_x + of->n_y) * of->samples;
+    states = tdi_source_columns(of) * of->samples;
     cache->reader.source.samples = of->samples;
     set_columns(cache);
     TDI_TRY(args->file ? tdi_cache_file_open(args->file, of, &cache->file, &complete, error)

@@ -48,7 +48,7 @@ static size_t sums_size(const tdi_cache_file *file)
  * image sizes). */
 static td_status probe(tdi_source *of, tdi_text *facts, tdi_error *error)
 {
-    for (int column = 0; column < of->n_x + of->n_y; column++) {
+    for (int column = 0; column < tdi_source_columns(of); column++) {
         const tdi_column *c = &of->columns[column];
         size_t size = tdi_column_bytes(c);
         void *sample = malloc(size + 1);
@@ -91,7 +91,7 @@ static td_status write_facts(tdi_cache_file *file, tdi_source *of, tdi_error *er
 
 static td_status lay_out(tdi_cache_file *file, const tdi_source *of, tdi_error *error)
 {
-    file->columns = of->n_x + of->n_y;
+    file->columns = tdi_source_columns(of);
     file->samples = of->samples;
     file->bytes = PAGE;
     bool overflow = false;

@@ -111,14 +111,14 @@ static td_status map_gather(tdi_source *source, int column, const int64_t *rows,
     tdi_source *of = tdi_stage_below(&map->joint.reader.source);
     if (column < map->joint.columns)
         return tdi_sample_reader_gather(source, column, rows, count, to, as, error);
-    return of->gather(of, of->n_x + column - source->n_x, rows, count, to, as, error);
+    return of->gather(of, given_columns(map) + column - map->joint.columns, rows, count, to, as, error);
 }
 
 static td_status map_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
 {
     map_source *map = (map_source *)source;
     bool random = map->args.random == TD_YES;
-    int kept = run->columns - map->joint.columns; /* targets that pass through */
+    int kept = run->columns - map->joint.columns; /* targets and weights that pass through */
     tdi_source_run own = *run;
     if (random && atomic_exchange(&map->busy, true))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
@@ -172,9 +172,9 @@ static void map_release(tdi_source *source)
 static td_status add_inputs(map_source *map, tdi_error *error)
 {
     const tdi_source *of = tdi_stage_below(&map->joint.reader.source);
-    TDI_TRY(tdi_joint_add_list(&map->joint, "td_map", false, map->args.x, error));
+    TDI_TRY(tdi_joint_add_list(&map->joint, "td_map", TDI_X, map->args.x, error));
     for (int i = 0; !map->args.x && i < of->n_x; i++)
-        TDI_TRY(tdi_joint_add(&map->joint, "td_map", false, &(td_column){.shape = of->columns[i].shape}, error));
+        TDI_TRY(tdi_joint_add(&map->joint, "td_map", TDI_X, &(td_column){.shape = of->columns[i].shape}, error));
     if (source_of(map)->n_x)
         return TD_OK;
     return tdi_fail(error, TD_INVALID_ARGUMENT, "td_map: .x is an empty list, and a sample has one input at least");
@@ -185,12 +185,15 @@ static td_status add_targets(map_source *map, tdi_error *error)
     tdi_source *source = source_of(map);
     const tdi_source *of = tdi_stage_below(&map->joint.reader.source);
     if (map->targets)
-        return tdi_joint_add_list(&map->joint, "td_map", true, map->args.y, error);
-    if (source->n_x + of->n_y > TDI_MAX_COLUMNS)
-        return tdi_fail(error, TD_UNSUPPORTED, "td_map: a sample has at most %d inputs and targets together",
+        TDI_TRY(tdi_joint_add_list(&map->joint, "td_map", TDI_Y, map->args.y, error));
+    int made = map->joint.columns, given = given_columns(map), passed = tdi_source_columns(of) - given;
+    if (made + passed > TDI_MAX_COLUMNS)
+        return tdi_fail(error, TD_UNSUPPORTED, "td_map: a sample has at most %d inputs, targets and weights together",
                         TDI_MAX_COLUMNS);
-    for (int i = 0; i < of->n_y; i++)
-        source->columns[source->n_x + source->n_y++] = of->columns[of->n_x + i];
+    for (int i = 0; i < passed; i++)
+        source->columns[made + i] = of->columns[given + i];
+    source->n_y = map->targets ? source->n_y : of->n_y;
+    source->n_w = of->n_w;
     return TD_OK;
 }
 

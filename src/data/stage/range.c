@@ -108,7 +108,7 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->whole = whole;
     made->first = first;
     made->rows = NULL;
-    for (int i = 0; i < whole->n_x + whole->n_y; i++) {
+    for (int i = 0; i < tdi_source_columns(whole); i++) {
         tdi_column *column = &made->source.columns[i];
         size_t bytes = tdi_column_bytes(column);
         column->values = column->values ? (const char *)column->values + (size_t)first * bytes : NULL;

@@ -107,7 +107,7 @@ static td_status fill(resize_source *stage, const td_resize_args *args, tdi_erro
                         "[height, width, channels]",
                         source->name, source->columns[0].name, image.rank);
     stage->size.from = (td_image_size){image.dim[0], image.dim[1]};
-    for (int i = 0; i < source->n_x + source->n_y; i++)
+    for (int i = 0; i < tdi_source_columns(source); i++)
         if (is_of_size(&source->columns[i].shape, &stage->size.from))
             set_column(stage, i);
     return TD_OK;

@@ -181,7 +181,7 @@ static td_status create(td_data *const *of, int count, rows_source **made, tdi_e
             source->begin = rows_begin;
             source->end = rows_end;
         }
-    for (int i = 0; i < source->n_x + source->n_y; i++)
+    for (int i = 0; i < tdi_source_columns(source); i++)
         source->columns[i].values = NULL;
     *made = rows;
     return TD_OK;
@@ -252,8 +252,8 @@ td_data *td_shard_(const td_shard_args *args)
 
 static bool same_columns(const tdi_source *a, const tdi_source *b)
 {
-    bool same = a->n_x == b->n_x && a->n_y == b->n_y;
-    for (int i = 0; same && i < a->n_x + a->n_y; i++) {
+    bool same = a->n_x == b->n_x && a->n_y == b->n_y && a->n_w == b->n_w;
+    for (int i = 0; same && i < tdi_source_columns(a); i++) {
         const tdi_column *one = &a->columns[i], *other = &b->columns[i];
         same = one->dtype == other->dtype && one->scale == other->scale && one->shape.rank == other->shape.rank &&
                memcmp(one->shape.dim, other->shape.dim, (size_t)one->shape.rank * sizeof *one->shape.dim) == 0;

@@ -74,17 +74,22 @@ static td_status count_infer(tdi_node *node, tdi_error *error)
     int64_t classes = ((const tdi_count_pairs_attrs *)node->attrs)->classes;
     node->shape = (td_shape){.rank = 2, .dim = {classes, classes}};
     node->dtype = TD_FLOAT64;
-    return tdi_want_dtype(node, 0, TD_FLOAT32, error);
+    TDI_TRY(tdi_want_dtype(node, 0, TD_FLOAT32, error));
+    return tdi_want_weights(node, 1, error);
 }
 
 static void count_reference(const tdi_call *call)
 {
     const float *pairs = call->in[0].data;
     double *counts = call->out.data;
-    int64_t count = tdi_shape_elements(&call->in[0].shape);
-    for (int64_t i = 0; i < count; i++)
+    const float *weights = call->n_in > 1 ? call->in[1].data : NULL;
+    bool whole = ((const tdi_count_pairs_attrs *)call->attrs)->whole;
+    int64_t count = tdi_shape_elements(&call->in[0].shape), each = weights ? tdi_elements_per_weight(call, 1) : 1;
+    for (int64_t i = 0; i < count; i++) {
+        double weight = weights ? (double)weights[i / each] : 1;
         if (pairs[i] >= 0)
-            counts[(int64_t)pairs[i]]++;
+            counts[(int64_t)pairs[i]] += whole ? trunc(weight) : weight;
+    }
 }
 
 const tdi_op tdi_op_class_pairs = {.name = "class_pairs",
@@ -99,7 +104,7 @@ const tdi_op tdi_op_class_pairs = {.name = "class_pairs",
 
 const tdi_op tdi_op_count_pairs = {.name = "count_pairs",
                                    .min_in = 1,
-                                   .max_in = 1,
+                                   .max_in = 2,
                                    .attrs_size = sizeof(tdi_count_pairs_attrs),
                                    .infer = count_infer,
                                    .no_gradient = why_no_gradient,
@@ -111,9 +116,11 @@ tdi_node *tdi_class_pairs(tdi_graph *graph, tdi_node *prediction, tdi_node *targ
     return tdi_node_create(graph, &tdi_op_class_pairs, attrs, 2, (tdi_node *[]){prediction, target});
 }
 
-tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, int classes, int slot)
+tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, tdi_node *weights, const tdi_count_pairs_attrs *attrs,
+                          int slot)
 {
-    tdi_node *node = tdi_node_create(graph, &tdi_op_count_pairs, &(tdi_count_pairs_attrs){classes}, 1, &pairs);
+    tdi_node *node =
+        tdi_node_create(graph, &tdi_op_count_pairs, attrs, weights ? 2 : 1, (tdi_node *[]){pairs, weights});
     if (node) {
         node->home = TDI_HOME_METRIC;
         node->slot = slot;

@@ -72,18 +72,20 @@ static td_status sums_infer(tdi_node *node, tdi_error *error)
                         TDI_TEXT(&node->in[1]->shape), TDI_TEXT(&node->in[0]->shape));
     node->shape = (td_shape){.rank = 2, .dim = {attrs->buckets, 2}};
     node->dtype = TD_FLOAT64;
-    return TD_OK;
+    return tdi_want_weights(node, 2, error);
 }
 
 static void sums_reference(const tdi_call *call)
 {
     const tdi_bucket_sums_attrs *attrs = call->attrs;
     const float *buckets = call->in[0].data, *targets = call->in[1].data;
-    int64_t count = tdi_shape_elements(&call->in[0].shape);
+    const float *weights = call->n_in > 2 ? call->in[2].data : NULL;
+    int64_t count = tdi_shape_elements(&call->in[0].shape), each = weights ? tdi_elements_per_weight(call, 2) : 1;
     for (int64_t i = 0; i < count; i++) {
         double *sum = (double *)call->out.data + 2 * (int64_t)buckets[i];
-        sum[0] += attrs->truth ? targets[i] != 0 : (double)targets[i];
-        sum[1]++;
+        double weight = weights ? (double)weights[i / each] : 1, target = (double)targets[i];
+        sum[0] += weight * (attrs->truth ? target != 0 : target);
+        sum[1] += weight;
     }
 }
 
@@ -99,7 +101,7 @@ const tdi_op tdi_op_buckets = {.name = "buckets",
 
 const tdi_op tdi_op_bucket_sums = {.name = "bucket_sums",
                                    .min_in = 2,
-                                   .max_in = 2,
+                                   .max_in = 3,
                                    .attrs_size = sizeof(tdi_bucket_sums_attrs),
                                    .infer = sums_infer,
                                    .no_gradient = why_no_gradient,
@@ -111,10 +113,11 @@ tdi_node *tdi_buckets(tdi_graph *graph, tdi_node *prediction, const tdi_buckets_
     return tdi_node_create(graph, &tdi_op_buckets, attrs, 1, &prediction);
 }
 
-tdi_node *tdi_bucket_sums(tdi_graph *graph, tdi_node *buckets, tdi_node *target, const tdi_bucket_sums_attrs *attrs,
-                          int slot)
+tdi_node *tdi_bucket_sums(tdi_graph *graph, tdi_node *buckets, tdi_node *target, tdi_node *weights,
+                          const tdi_bucket_sums_attrs *attrs, int slot)
 {
-    tdi_node *node = tdi_node_create(graph, &tdi_op_bucket_sums, attrs, 2, (tdi_node *[]){buckets, target});
+    tdi_node *node =
+        tdi_node_create(graph, &tdi_op_bucket_sums, attrs, weights ? 3 : 2, (tdi_node *[]){buckets, target, weights});
     if (node) {
         node->home = TDI_HOME_METRIC;
         node->slot = slot;

@@ -66,13 +66,13 @@ static td_status add_samples(tdi_source *source, bool training, const atomic_int
                            .samples = count,
                            .batch = count,
                            .training = training,
-                           .columns = source->n_x + source->n_y,
+                           .columns = tdi_source_columns(source),
                            .stop = stop};
     if (source->sequential)
         return TD_OK;
     TDI_TRY(tdi_source_begin(source, &pass, error));
     td_status status = TD_OK;
-    for (int i = 0; i < source->n_x + source->n_y && status == TD_OK; i++)
+    for (int i = 0; i < tdi_source_columns(source) && status == TD_OK; i++)
         status = add_column(source, i, &pass, checksum, error);
     tdi_source_end(source);
     return status;
@@ -91,9 +91,12 @@ static td_status add_data(json_t **facts, const char *about, tdi_source *source,
         tdi_text_format(&text, "a stream of");
     else
         tdi_text_format(&text, "%lld samples of", (long long)source->samples);
-    for (int i = 0; i < source->n_x + source->n_y; i++)
-        tdi_text_format(&text, " %s %s%s", i < source->n_x ? "x" : "y", td_dtype_name(source->columns[i].dtype),
-                        tdi_shape_text(&source->columns[i].shape, shape));
+    for (int i = 0; i < tdi_source_columns(source); i++)
+        tdi_text_format(&text, " %s %s%s",
+                        i < source->n_x                 ? "x"
+                        : i < source->n_x + source->n_y ? "y"
+                                                        : "weights",
+                        td_dtype_name(source->columns[i].dtype), tdi_shape_text(&source->columns[i].shape, shape));
     tdi_text_format(&text, ", checksum %08lx%08x", checksum, fingerprint);
     put(facts, about, &text);
     tdi_text_free(&text);
@@ -124,6 +127,16 @@ static const char *precision_name(td_precision precision)
                                                 : "the file's";
 }
 
+static void add_class_weights(json_t **facts, const tdi_weighting *weighting)
+{
+    tdi_text text = {0};
+    for (int c = 0; c < weighting->classes; c++)
+        tdi_text_format(&text, "%s%d:%.9g", c ? "," : "", c, (double)weighting->class_weights[c]);
+    if (weighting->classes)
+        put(facts, "class weights", &text);
+    tdi_text_free(&text);
+}
+
 static void add_numbers(json_t **facts, const td_model *model, const tdi_run *run)
 {
     say(facts, "batch size", "%lld", (long long)run->batch);
@@ -135,6 +148,7 @@ static void add_numbers(json_t **facts, const td_model *model, const tdi_run *ru
     say(facts, "momentum correction", "%s", run->momentum_correction ? "yes" : "no");
     say(facts, "precision", "%s", precision_name(model->compiled.precision));
     say(facts, "shards", "%d", model->compiled.shards);
+    add_class_weights(facts, &model->weighting[1]);
     if (run->shuffle_buffer)
         say(facts, "shuffle", "among %lld", (long long)run->shuffle_buffer);
     else
@@ -246,11 +260,24 @@ td_status tdi_facts_refuse(const char *where, const char *about, const char *bef
 
 td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *where, tdi_error *error)
 {
-    static const char *const all[] = {
-        "model",           "optimizer",       "loss",    "loss_weights",        "metrics",
-        "batch size",      "base batch size", "warm-up", "momentum correction", "precision",
-        "shards",          "training data",   "shuffle", "steps of an epoch",   "validation data",
-        "validation steps"};
+    static const char *const all[] = {"model",
+                                      "optimizer",
+                                      "loss",
+                                      "loss_weights",
+                                      "metrics",
+                                      "weighted_metrics",
+                                      "class weights",
+                                      "batch size",
+                                      "base batch size",
+                                      "warm-up",
+                                      "momentum correction",
+                                      "precision",
+                                      "shards",
+                                      "training data",
+                                      "shuffle",
+                                      "steps of an epoch",
+                                      "validation data",
+                                      "validation steps"};
     char before[TDI_FACTS_TEXT], after[TDI_FACTS_TEXT];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         difference found = {0};

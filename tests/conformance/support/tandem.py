@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 
-STEPS = pathlib.Path(os.environ["TANDEM_CONFORMANCE"]) / "steps"
+STEPS = pathlib.Path(os.environ["CONFORMANCE_PROGRAMS"]) / "steps"
 
 
 @dataclasses.dataclass
