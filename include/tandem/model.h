@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* Owned by its context; td_model_free frees it earlier. */
+/* Owned by its context; td_model_free frees it earlier, and with it the layers of a model that td_load or a td_new made.
+ * Tensors and layers that the caller has made live as long as the context. */
 typedef struct td_model td_model;
 
 typedef struct td_model_args {

@@ -13,8 +13,8 @@ td_context *td_context_create(const td_context_options *options)
     td_context *context = calloc(1, sizeof *context);
     if (!context)
         return NULL;
-    context->arena = tdi_arena_create();
-    if (!context->arena) {
+    context->own = context->arena = tdi_arena_create();
+    if (!context->own) {
         free(context);
         return NULL;
     }
@@ -35,7 +35,7 @@ void td_context_free(td_context *context)
     tdi_vec_free(&context->names);
     tdi_team_free(context->team);
     tdi_trace_free(context->trace);
-    tdi_arena_free(context->arena);
+    tdi_arena_free(context->own);
     free(context);
 }
 
@@ -90,6 +90,12 @@ bool tdi_context_own(td_context *context, void *object, void (*free_object)(void
     return tdi_push(&context->owned, ((tdi_owned){object, free_object}));
 }
 
+bool tdi_context_own_part(td_context *context, void *object, void (*free_object)(void *))
+{
+    tdi_owned owned = {object, free_object};
+    return context->parts ? tdi_push(&context->parts->owned, owned) : tdi_push(&context->owned, owned);
+}
+
 void tdi_context_disown(td_context *context, void *object)
 {
     for (int i = context->owned.count; i-- > 0;)
@@ -108,12 +114,43 @@ td_status tdi_context_team(td_context *context, int threads, tdi_team **team, td
     return status;
 }
 
+tdi_parts *tdi_context_begin_model(td_context *context)
+{
+    tdi_parts *parts = calloc(1, sizeof *parts);
+    if (!parts || !(parts->arena = tdi_arena_create())) {
+        free(parts);
+        return NULL;
+    }
+    context->parts = parts;
+    context->arena = parts->arena;
+    return parts;
+}
+
+void tdi_context_end_model(td_context *context)
+{
+    context->parts = NULL;
+    context->arena = context->own;
+}
+
+void tdi_parts_free(tdi_parts *parts)
+{
+    if (!parts)
+        return;
+    while (parts->owned.count) {
+        tdi_owned newest = parts->owned.at[--parts->owned.count];
+        newest.free(newest.object);
+    }
+    tdi_vec_free(&parts->owned);
+    tdi_arena_free(parts->arena);
+    free(parts);
+}
+
 static tdi_name_count *name_count(td_context *context, const char *base)
 {
     for (int i = 0; i < context->names.count; i++)
         if (strcmp(context->names.at[i].base, base) == 0)
             return &context->names.at[i];
-    const char *copy = tdi_strdup(context->arena, base);
+    const char *copy = tdi_strdup(context->own, base);
     if (!copy || !tdi_push(&context->names, ((tdi_name_count){copy, 0})))
         return NULL;
     return &context->names.at[context->names.count - 1];

@@ -17,13 +17,21 @@ typedef struct tdi_owned {
     void (*free)(void *object);
 } tdi_owned;
 
+/* Tensors and layers that are freed together. */
+typedef struct tdi_parts {
+    tdi_arena *arena;
+    tdi_vec(tdi_owned) owned; /* what has more than its place in the arena */
+} tdi_parts;
+
 typedef struct tdi_name_count {
     const char *base; /* "dense" */
     int used;         /* how often: the next one's number */
 } tdi_name_count;
 
 struct td_context {
-    tdi_arena *arena; /* tensors, layers, names */
+    tdi_arena *own;   /* names, and what the user makes: it lives as long as the context */
+    tdi_arena *arena; /* of tensors and layers that are made now: `own`, or that of `parts` */
+    tdi_parts *parts; /* of the model that is being made; NULL: what is made is the context's */
     tdi_error error;  /* the first failure */
     td_context_options options;
     atomic_int stop;
@@ -42,9 +50,17 @@ void tdi_context_heed_stops(td_context *context);
 /* The context's threads, at least so many, with which all of its models compute. */
 td_status tdi_context_team(td_context *context, int threads, struct tdi_team **team, tdi_error *error);
 
+/* Until tdi_context_end_model tensors and layers belong to what this returns, for a model that alone has them. NULL
+ * when memory is out. */
+tdi_parts *tdi_context_begin_model(td_context *context);
+void tdi_context_end_model(td_context *context);
+void tdi_parts_free(tdi_parts *parts); /* NULL is accepted */
+
 /* Keras's automatic names: "dense", "dense_1", ... NULL when memory is out. */
 const char *tdi_context_name(td_context *context, const char *base);
 bool tdi_context_own(td_context *context, void *object, void (*free)(void *)); /* false when memory is out */
+/* The same for what lies in context->arena. */
+bool tdi_context_own_part(td_context *context, void *object, void (*free)(void *));
 void tdi_context_disown(td_context *context, void *object);
 __attribute__((format(printf, 3, 4))) void tdi_log(td_context *context, td_log_level level, const char *format, ...);
 

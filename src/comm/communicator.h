@@ -66,6 +66,10 @@ typedef struct tdi_group_spec {
     int workers, threads; /* of this process; threads: of all workers together */
     bool spin;            /* every thread has a core of its own */
     const tdi_collectives *collectives;
+    /* What the collectives' ranges are of, for communicators that move them; all of it is there by the first step. */
+    int shards;              /* of the global batch, those of other processes included */
+    float *const *gradients; /* [shards]: every shard's gradient arena */
+    char *const *exchange;   /* the exchange arena */
 } tdi_group_spec;
 
 /* Workers of one process, which read each other's memory: handles[workers], released one by one. Never breaks. On a

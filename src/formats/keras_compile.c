@@ -44,7 +44,7 @@ static td_status read_optimizer_config(const td_model *model, const tdi_config_t
     drop_old_keys(config);
     const json_t *rate = json_object_get(config, "learning_rate");
     if (json_is_object(rate))
-        TDI_TRY(tdi_keras_read_schedule(model->context->arena, rate, &optimizer->schedule, error));
+        TDI_TRY(tdi_keras_read_schedule(model->kept, rate, &optimizer->schedule, error));
     if (json_is_object(rate) || is_zero(rate))
         json_object_del(config, "learning_rate");
     return tdi_keras_read_fields(type->fields, config, others, optimizer, error);
@@ -182,7 +182,7 @@ static td_status leave_out(const source *from, const tdi_error *reason, const ch
 static td_status keep_unknown(const source *from, const json_t *value, const char **kept, tdi_error *error)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-    *kept = text ? tdi_strdup(from->model->context->arena, text) : NULL;
+    *kept = text ? tdi_strdup(from->model->kept, text) : NULL;
     free(text);
     return *kept ? TD_OK : tdi_no_memory(error);
 }
@@ -282,7 +282,7 @@ static td_status read_metric(const source *from, int output, const json_t *value
 {
     td_metric metric;
     tdi_error reason = {0};
-    if (tdi_keras_read_metric(from->model->context->arena, value, &metric, &reason) == TD_OK &&
+    if (tdi_keras_read_metric(from->model->kept, value, &metric, &reason) == TD_OK &&
         tdi_model_add_metric(from->model, output, &from->model->compiled.outputs[output], &metric, &reason) == TD_OK)
         return TD_OK;
     return leave_out(from, &reason, "it is left out", error);

@@ -33,7 +33,7 @@ tdi_layer *tdi_layer_create(td_context *context, const tdi_layer_type *type, con
     tdi_layer *layer = TDI_NEW(context->arena, tdi_layer);
     void *copy = tdi_alloc(context->arena, type->args_size);
     const char *own_name = name ? tdi_strdup(context->arena, name) : tdi_context_name(context, type->base_name);
-    if (!layer || !copy || !own_name || !tdi_context_own(context, layer, layer_free))
+    if (!layer || !copy || !own_name || !tdi_context_own_part(context, layer, layer_free))
         return NULL;
     memcpy(copy, args, type->args_size);
     tdi_fields_resolve(type->fields, copy);

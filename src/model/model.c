@@ -35,6 +35,8 @@ static void free_model(void *object)
     free(model->compiled.devices);
     tdi_model_clear_weighting(model);
     free(model->recipe);
+    tdi_arena_free(model->kept);
+    tdi_parts_free(model->made);
     free(model);
 }
 
@@ -55,6 +57,7 @@ td_status tdi_model_create(td_context *context, const char *name, bool sequentia
     if (!made)
         return tdi_no_memory(error);
     made->context = context;
+    made->kept = tdi_arena_create();
     for (int o = 0; o < TDI_MAX_IO; o++)
         made->compiled.outputs[o].loss_weight = 1.0f;
     tdi_architecture_spec spec = {.context = context,
@@ -65,7 +68,7 @@ td_status tdi_model_create(td_context *context, const char *name, bool sequentia
                                   .n_outputs = n_outputs,
                                   .inputs = inputs,
                                   .outputs = outputs};
-    td_status status = fill_model(made, &spec, seed, error);
+    td_status status = made->kept ? fill_model(made, &spec, seed, error) : tdi_no_memory(error);
     if (status == TD_OK && !tdi_context_own(context, made, free_model))
         status = tdi_no_memory(error);
     if (status == TD_OK)
@@ -146,31 +149,85 @@ const char *td_model_recipe(const td_model *model)
     return model ? model->recipe : NULL;
 }
 
-static td_status keep_targets(const td_model *model, td_metric *metric, tdi_error *error)
+/* ---- what the caller lends: copied into an arena ---- */
+
+static td_status keep_bytes(tdi_arena *arena, const void **list, size_t size, tdi_error *error)
 {
-    size_t count = 0;
-    if (!metric->target_class_ids)
-        return TD_OK;
-    while (metric->target_class_ids[count++] != TD_CLASSES_END)
-        ;
-    int *kept = TDI_NEW_ARRAY(model->context->arena, int, count);
-    if (!kept)
+    void *kept = *list ? tdi_alloc(arena, size) : NULL;
+    if (*list && !kept)
         return tdi_no_memory(error);
-    metric->target_class_ids = memcpy(kept, metric->target_class_ids, count * sizeof *kept);
+    *list = kept ? memcpy(kept, *list, size) : NULL;
     return TD_OK;
 }
 
-static td_status keep_floats(const td_model *model, const float **list, float end, tdi_error *error)
+static td_status keep_text(tdi_arena *arena, const char **text, tdi_error *error)
+{
+    return keep_bytes(arena, (const void **)text, *text ? strlen(*text) + 1 : 0, error);
+}
+
+static td_status keep_targets(tdi_arena *arena, const int **list, tdi_error *error)
 {
     size_t count = 0;
-    if (!*list)
-        return TD_OK;
-    while ((*list)[count++] != end)
+    while (*list && (*list)[count++] != TD_CLASSES_END)
         ;
-    float *kept = TDI_NEW_ARRAY(model->context->arena, float, count);
+    return keep_bytes(arena, (const void **)list, count * sizeof **list, error);
+}
+
+static td_status keep_floats(tdi_arena *arena, const float **list, float end, tdi_error *error)
+{
+    size_t count = 0;
+    while (*list && (*list)[count++] != end)
+        ;
+    return keep_bytes(arena, (const void **)list, count * sizeof **list, error);
+}
+
+static td_status keep_metric(tdi_arena *arena, td_metric *metric, tdi_error *error)
+{
+    TDI_TRY(keep_text(arena, &metric->name, error));
+    TDI_TRY(keep_targets(arena, &metric->target_class_ids, error));
+    TDI_TRY(keep_floats(arena, &metric->thresholds, TD_THRESHOLDS_END, error));
+    return keep_floats(arena, &metric->label_weights, TD_LABEL_WEIGHTS_END, error);
+}
+
+static td_status keep_schedule(tdi_arena *arena, td_schedule *schedule, tdi_error *error)
+{
+    size_t count = (size_t)schedule->pieces;
+    if (schedule->kind != TD_PIECEWISE_CONSTANT_DECAY)
+        return TD_OK;
+    TDI_TRY(keep_bytes(arena, (const void **)&schedule->boundaries, (count - 1) * sizeof *schedule->boundaries, error));
+    return keep_bytes(arena, (const void **)&schedule->values, count * sizeof *schedule->values, error);
+}
+
+static td_status keep_compiled(tdi_arena *arena, tdi_compiled *compiled, tdi_error *error)
+{
+    TDI_TRY(keep_text(arena, &compiled->unknown_optimizer, error));
+    for (int o = 0; o < TDI_MAX_IO; o++) {
+        tdi_output_training *training = &compiled->outputs[o];
+        TDI_TRY(keep_text(arena, &training->unknown_loss, error));
+        for (int m = 0; m < training->n_metrics; m++)
+            TDI_TRY(keep_metric(arena, &training->metrics[m], error));
+    }
+    return TD_OK;
+}
+
+td_status tdi_model_keep_anew(td_model *model, tdi_error *error)
+{
+    tdi_compiled compiled = model->compiled;
+    td_schedule schedule = model->state->optimizer.schedule;
+    tdi_arena *kept = tdi_arena_create();
     if (!kept)
         return tdi_no_memory(error);
-    *list = memcpy(kept, *list, count * sizeof *kept);
+    td_status status = keep_compiled(kept, &compiled, error);
+    if (status == TD_OK)
+        status = keep_schedule(kept, &schedule, error);
+    if (status != TD_OK) {
+        tdi_arena_free(kept);
+        return status;
+    }
+    model->compiled = compiled;
+    model->state->optimizer.schedule = schedule;
+    tdi_arena_free(model->kept);
+    model->kept = kept;
     return TD_OK;
 }
 
@@ -225,37 +282,16 @@ td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_tra
     td_metric kept = *metric;
     if (training->n_metrics == TDI_MAX_METRICS)
         return tdi_fail(error, TD_UNSUPPORTED, "more than %d metrics of one output", TDI_MAX_METRICS);
-    if (kept.name && !(kept.name = tdi_strdup(model->context->arena, kept.name)))
-        return tdi_no_memory(error);
-    TDI_TRY(keep_targets(model, &kept, error));
-    TDI_TRY(keep_floats(model, &kept.thresholds, TD_THRESHOLDS_END, error));
-    TDI_TRY(keep_floats(model, &kept.label_weights, TD_LABEL_WEIGHTS_END, error));
+    TDI_TRY(keep_metric(model->kept, &kept, error));
     TDI_TRY(tdi_metric_resolve(&kept, &training->loss, &model->architecture->outputs[output]->shape, error));
     training->metrics[training->n_metrics++] = kept;
-    return TD_OK;
-}
-
-/* Copies a schedule's lists, which are the caller's. */
-static td_status keep_pieces(const td_model *model, td_schedule *schedule, tdi_error *error)
-{
-    size_t count = (size_t)schedule->pieces;
-    if (schedule->kind != TD_PIECEWISE_CONSTANT_DECAY)
-        return TD_OK;
-    int64_t *boundaries = TDI_NEW_ARRAY(model->context->arena, int64_t, count);
-    float *values = TDI_NEW_ARRAY(model->context->arena, float, count);
-    if (!boundaries || !values)
-        return tdi_no_memory(error);
-    memcpy(boundaries, schedule->boundaries, (count - 1) * sizeof *boundaries);
-    memcpy(values, schedule->values, count * sizeof *values);
-    schedule->boundaries = boundaries;
-    schedule->values = values;
     return TD_OK;
 }
 
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error)
 {
     td_optimizer kept = *optimizer;
-    TDI_TRY(keep_pieces(model, &kept.schedule, error));
+    TDI_TRY(keep_schedule(model->kept, &kept.schedule, error));
     free_stored_slots(model);
     tdi_model_state_set_optimizer(model->state, &kept);
     tdi_model_drop_runtimes(model);

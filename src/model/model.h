@@ -16,7 +16,7 @@ typedef struct tdi_output_training {
                                   the model is trained, and written back until then; NULL: there is none */
     float loss_weight;         /* 1 */
     int n_metrics, n_weighted; /* all of them; the last ones, Keras's weighted_metrics */
-    td_metric metrics[TDI_MAX_METRICS]; /* resolved; their names and lists are in the context's arena */
+    td_metric metrics[TDI_MAX_METRICS]; /* resolved; their names and lists are in the model's `kept` */
 } tdi_output_training;
 
 /* Is metric `m` weighted as the loss is? */
@@ -63,6 +63,8 @@ struct td_model {
     tdi_model_state *state;
     tdi_compiled compiled;
     tdi_weighting weighting[2]; /* of steps that evaluate, and of those that train; set by their data */
+    tdi_parts *made;            /* its tensors and layers, where nobody else has them; NULL: they are the context's */
+    tdi_arena *kept;            /* copies of lists and names that `compiled` and the optimizer's schedule refer to */
     char *recipe;               /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
     bool bfloat16;              /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
     bool fitting;               /* a td_fit of it is under way */
@@ -102,6 +104,10 @@ int64_t tdi_model_weight_elements(const td_model *model, bool trains, int column
 td_shape tdi_model_weight_shape(const td_model *model, bool trains, int column);
 /* Forgets how losses were weighted. */
 void tdi_model_clear_weighting(td_model *model);
+
+/* Copies what `compiled` and the optimizer refer to into a new arena and frees what was there before, so that a model
+ * can be compiled any number of times. After a failure, TD_NO_MEMORY, all is as it was. */
+td_status tdi_model_keep_anew(td_model *model, tdi_error *error);
 
 /* Keeps a copy of the recipe; NULL: the one there is stays. */
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error);

@@ -82,7 +82,7 @@ td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_s
     int slots = tdi_input_slots(runtime->model, job->mode), sets = job->steps > 1 ? 2 : 1;
     int shards = runtime->division.shards;
     int64_t most = (first.rows + shards - 1) / shards; /* a shard may have more rows of a shorter batch */
-    for (int p = 0; p < shards; p++)
+    for (int p = runtime->division.own_first; p < tdi_own_end(&runtime->division); p++)
         for (int slot = 0; slot < slots; slot++)
             for (int set = 0; set < sets && is_fed(runtime, job, slot); set++)
                 TDI_TRY(grow(runtime, p, &runtime->shards[p].inputs[set][slot],

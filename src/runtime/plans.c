@@ -22,7 +22,7 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
 
 void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans)
 {
-    for (int p = 0; p < runtime->division.shards; p++)
+    for (int p = runtime->division.own_first; p < tdi_own_end(&runtime->division); p++)
         for (int i = 0; i < runtime->shards[p].plans[mode].count; i++) {
             tdi_kept_plan *kept = &runtime->shards[p].plans[mode].at[i];
             if (kept->plan != plans[p] || kept->bound == runtime->bindings)
@@ -56,7 +56,8 @@ static void drop_oldest(tdi_shard_state *state, tdi_mode mode)
 static size_t most_packed(const tdi_runtime *runtime, int shard)
 {
     size_t weights = (size_t)runtime->model->architecture->total * sizeof(float);
-    size_t most = 2 * weights / (size_t)runtime->division.shards, held = tdi_packed_bytes(&runtime->shards[shard]);
+    size_t most = 2 * weights / (size_t)tdi_own_shards(&runtime->division),
+           held = tdi_packed_bytes(&runtime->shards[shard]);
     return most > held ? most - held : 0;
 }
 
@@ -133,7 +134,7 @@ td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_pl
     if (mode != TDI_APPLY)
         TDI_TRY(tdi_model_check_rows(runtime->model, rows, error));
     TDI_TRY(tdi_make_mode(runtime, mode, error));
-    for (int p = 0; p < runtime->division.shards; p++) {
+    for (int p = runtime->division.own_first; p < tdi_own_end(&runtime->division); p++) {
         int64_t own = mode == TDI_APPLY ? 1 : tdi_shard_rows(runtime, p, rows);
         TDI_TRY(plan_of(runtime, p, mode, own, &plans[p], error));
     }

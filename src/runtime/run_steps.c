@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "comm/exchange.h"
 #include "runtime/inputs.h"
 #include "runtime/runtime_struct.h"
 
@@ -26,12 +27,14 @@ typedef struct run {
     double waited;       /* seconds of the first thread for rows */
     _Atomic int64_t end; /* steps to run; lowered only before all threads meet, read after */
     atomic_bool failed, not_finite;
-    atomic_bool broken;   /* a collective of the step is broken; all threads have left the step there */
-    tdi_error *error;     /* of the feed, of who takes the outputs, or of the communicator */
-    bool alone;           /* the plans use one thread only: the others are not woken */
-    bool noted;           /* a trace is made */
-    bool in_turn;         /* the caller's thread does what all would */
-    int64_t begin, until; /* the steps of the stretch under way */
+    atomic_bool broken;     /* a collective of the step is broken; all threads have left the step there */
+    tdi_error *error;       /* of the feed, of who takes the outputs, or of the communicator */
+    bool alone;             /* the plans use one thread only: the others are not woken */
+    bool noted;             /* a trace is made */
+    bool in_turn;           /* the caller's thread does what all would */
+    tdi_exchange *exchange; /* with the other processes of the group; NULL: there are none */
+    bool moves;             /* steps exchange something with them, a wish to stop too */
+    int64_t begin, until;   /* the steps of the stretch under way */
 } run;
 
 static tdi_job_step step_of(const run *r, int64_t i)
@@ -193,13 +196,17 @@ static void feed(run *r, int worker, int thread, int64_t i)
 static void account(run *r, int first, int count, int64_t i)
 {
     bool trains = r->job->mode == TDI_TRAIN || r->job->mode == TDI_GRADIENTS;
-    if (first == 0)
+    if (first == r->runtime->division.own_first)
         r->done++;
     if (trains && !losses_finite(r, first, count)) {
         atomic_store(&r->not_finite, true);
         end_before(r, i + 1);
     }
-    if (r->job->stop && atomic_load(r->job->stop))
+    bool stop = r->job->stop && atomic_load(r->job->stop);
+    if (stop && r->moves)
+        tdi_exchange_ask_to_stop(r->exchange);
+    uint32_t step = r->runtime->modes[r->job->mode].steps + (uint32_t)i + 1;
+    if (r->moves ? tdi_exchange_stops(r->exchange, step) : stop)
         end_before(r, i + 1);
 }
 
@@ -301,7 +308,8 @@ static void run_steps_in_turn(run *r)
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
         begin_all(r, i, plans);
         uint32_t step = mode->steps + (uint32_t)i + 1;
-        if (tdi_plans_run_in_turn(plans, d->shards, d->workers, step, mode->communicators) != TD_OK) {
+        if (tdi_plans_run_in_turn(plans + d->own_first, tdi_own_shards(d), d->workers, step, mode->communicators) !=
+            TD_OK) {
             break_off(r, 0, i);
             return;
         }
@@ -347,7 +355,8 @@ static td_status prepare(run *r, tdi_error *error)
 
 static bool runs_alone(const run *r)
 {
-    bool one = tdi_plan_sharing(r->last[0]) == 1 && (r->job->steps == 1 || tdi_plan_sharing(r->full[0]) == 1);
+    int first = r->runtime->division.own_first;
+    bool one = tdi_plan_sharing(r->last[first]) == 1 && (r->job->steps == 1 || tdi_plan_sharing(r->full[first]) == 1);
     return r->runtime->division.shards == 1 && r->runtime->modes[r->job->mode].program.collectives.count == 0 && one;
 }
 
@@ -430,35 +439,119 @@ static void run_all(run *r)
         run_stretch(r);
 }
 
+/* ---- the other processes ---- */
+
+static bool moves_something(const tdi_collectives *collectives)
+{
+    for (int id = 0; id < collectives->count; id++)
+        if (collectives->at[id].kind != TDI_MEET)
+            return true;
+    return false;
+}
+
+/* What a process tells the others of a job that has ended, its shards' accumulators behind it. */
+typedef struct report {
+    int64_t done;
+    int64_t stopped;
+} report;
+
+static double *report_sums(char *reports, size_t size, int process)
+{
+    return (double *)(void *)(reports + (size_t)process * size + sizeof(report));
+}
+
+static void copy_sums(run *r, char *reports, size_t size, int process, bool to)
+{
+    const tdi_exchange_shards *shards = tdi_exchange_get_shards(r->exchange);
+    size_t bytes = tdi_metric_bytes(&r->runtime->modes[r->job->mode].program.slots);
+    char *sums = (char *)report_sums(reports, size, process);
+    for (int p = shards->first[process]; p < shards->first[process + 1]; p++, sums += bytes) {
+        double *metrics = r->runtime->shards[p].metrics[r->job->mode];
+        to ? memcpy(sums, metrics, bytes) : memcpy(metrics, sums, bytes);
+    }
+}
+
+/* All accumulators in all processes, and whether any of them was stopped. */
+static td_status share_results(run *r, tdi_error *error)
+{
+    const tdi_exchange_shards *shards = tdi_exchange_get_shards(r->exchange);
+    size_t most = 0, bytes = tdi_metric_bytes(&r->runtime->modes[r->job->mode].program.slots);
+    for (int process = 0; process < shards->processes; process++) {
+        size_t own = (size_t)(shards->first[process + 1] - shards->first[process]);
+        most = own > most ? own : most;
+    }
+    size_t size = sizeof(report) + most * bytes;
+    bool stopped = r->done < r->job->steps || (r->job->stop && atomic_load(r->job->stop));
+    char *reports = tdi_buffer_create(size * (size_t)shards->processes);
+    if (!reports)
+        return tdi_no_memory(error);
+    *(report *)(void *)(reports + (size_t)shards->self * size) = (report){r->done, stopped};
+    copy_sums(r, reports, size, shards->self, true);
+    td_status status = tdi_exchange_gather(r->exchange, reports, size, error);
+    for (int process = 0; process < shards->processes && status == TD_OK; process++) {
+        report *of = (report *)(void *)(reports + (size_t)process * size);
+        if (process != shards->self)
+            copy_sums(r, reports, size, process, false);
+        if (of->stopped)
+            status = TD_STOPPED;
+    }
+    tdi_buffer_free(reports);
+    return status;
+}
+
+/* The job's outcome, which is the same in all processes: what fails in one breaks the others' steps. */
+static td_status agree(run *r, td_status status, tdi_error *error)
+{
+    if (status == TD_OK || status == TD_STOPPED)
+        return share_results(r, error);
+    tdi_exchange_break(r->exchange, error);
+    return status;
+}
+
+static td_status run_job(run *r, tdi_error *error)
+{
+    tdi_runtime *runtime = r->runtime;
+    tdi_job *job = (tdi_job *)r->job;
+    TDI_TRY(prepare(r, error));
+    r->moves = r->exchange && moves_something(&runtime->modes[job->mode].program.collectives);
+    r->alone = runs_alone(r);
+    bool consumes = tdi_trains(job->mode);
+    runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
+    run_all(r);
+    if (consumes)
+        tdi_model_state_write_values(runtime->state);
+    job->done = r->done;
+    job->waited = r->waited;
+    runtime->modes[job->mode].steps += (uint32_t)r->done;
+    if (atomic_load(&r->broken))
+        tdi_runtime_disconnect(runtime, job->mode);
+    if (job->mode == TDI_TRAIN && r->done)
+        runtime->state->last_rate = rate_of(r, r->done - 1);
+    if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
+        runtime->state->iteration += r->done;
+    TDI_TRY(outcome(r, error));
+    runtime->fresh_gradients = runtime->fresh_gradients || job->mode == TDI_GRADIENTS;
+    return TD_OK;
+}
+
 td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 {
     tdi_plan *full[TDI_MAX_SHARDS], *last[TDI_MAX_SHARDS];
     tdi_error failure;
-    run r = {.runtime = runtime, .job = job, .full = full, .last = last, .end = job->steps, .error = &failure};
+    run r = {.runtime = runtime,
+             .job = job,
+             .full = full,
+             .last = last,
+             .end = job->steps,
+             .error = &failure,
+             .exchange = tdi_strategy_of(runtime->model)->exchange};
     tdi_error_init(&failure);
     atomic_store_explicit(&runtime->out_of_memory[0], false, memory_order_relaxed); /* no thread is at work yet */
     atomic_store_explicit(&runtime->out_of_memory[1], false, memory_order_relaxed);
     job->done = 0;
     job->waited = 0;
-    TDI_TRY(prepare(&r, error));
-    r.alone = runs_alone(&r);
-    bool consumes = tdi_trains(job->mode);
-    runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
-    run_all(&r);
-    if (consumes)
-        tdi_model_state_write_values(runtime->state);
-    job->done = r.done;
-    job->waited = r.waited;
-    runtime->modes[job->mode].steps += (uint32_t)r.done;
-    if (atomic_load(&r.broken))
-        tdi_runtime_disconnect(runtime, job->mode);
-    if (job->mode == TDI_TRAIN && r.done)
-        runtime->state->last_rate = rate_of(&r, r.done - 1);
-    if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
-        runtime->state->iteration += r.done;
-    TDI_TRY(outcome(&r, error));
-    runtime->fresh_gradients = runtime->fresh_gradients || job->mode == TDI_GRADIENTS;
-    return TD_OK;
+    td_status status = run_job(&r, error);
+    return r.exchange ? agree(&r, status, error) : status;
 }
 
 /* ---- results ---- */

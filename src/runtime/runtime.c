@@ -15,7 +15,9 @@
 
 tdi_device *tdi_shard_device(const tdi_runtime *runtime, int shard)
 {
-    return runtime->devices[shard * runtime->n_devices / runtime->division.shards];
+    const tdi_division *d = &runtime->division;
+    return runtime
+        ->devices[tdi_is_remote(runtime, shard) ? 0 : (shard - d->own_first) * runtime->n_devices / tdi_own_shards(d)];
 }
 
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime)
@@ -226,7 +228,10 @@ static td_status connect_workers(const tdi_runtime *runtime, tdi_mode_state *sta
     tdi_group_spec group = {.workers = d->workers,
                             .threads = tdi_runtime_threads(runtime),
                             .spin = tdi_runtime_spins(runtime),
-                            .collectives = &state->program.collectives};
+                            .collectives = &state->program.collectives,
+                            .shards = d->shards,
+                            .gradients = runtime->gradients,
+                            .exchange = &state->exchange};
     state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
     if (!state->communicators)
         return tdi_no_memory(error);
@@ -297,12 +302,15 @@ td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
     return TD_OK;
 }
 
+/* `plan` NULL: the shard is another process's. */
 static td_status grow_shard(tdi_runtime *runtime, int index, tdi_mode mode, const tdi_plan *plan, bool *grown,
                             tdi_error *error)
 {
     tdi_shard_state *state = &runtime->shards[index];
     tdi_device *device = tdi_shard_device(runtime, index);
-    TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
+    if (plan)
+        TDI_TRY(
+            grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
     if (tdi_trains(mode) && !state->gradients) {
         state->gradients =
             tdi_device_memory(device, (size_t)runtime->model->architecture->trained * sizeof(float), error);
@@ -340,8 +348,11 @@ static td_status grow_exchange(tdi_runtime *runtime, tdi_mode mode, const tdi_pl
 td_status tdi_grow_memory(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, bool *grown, tdi_error *error)
 {
     for (int p = 0; p < runtime->division.shards; p++) {
+        bool remote = tdi_is_remote(runtime, p);
+        TDI_TRY(grow_shard(runtime, p, mode, remote ? NULL : plans[p], grown, error));
+        if (remote)
+            continue;
         TDI_TRY(grow_exchange(runtime, mode, plans[p], error));
-        TDI_TRY(grow_shard(runtime, p, mode, plans[p], grown, error));
         TDI_TRY(grow_scratch(runtime, tdi_worker_of(runtime, p), tdi_plan_scratch_bytes(plans[p]), grown, error));
     }
     return TD_OK;

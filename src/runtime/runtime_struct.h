@@ -185,16 +185,23 @@ static inline bool tdi_runtime_spins(const tdi_runtime *runtime)
     return tdi_team_spins(runtime->team, tdi_runtime_threads(runtime));
 }
 
-/* No shard has more rows than the last one: reports are of it. */
+/* No shard of this process has more rows than its last one: reports are of it. */
 static inline int tdi_last_shard(const tdi_runtime *runtime)
 {
-    return runtime->division.shards - 1;
+    return tdi_own_end(&runtime->division) - 1;
 }
 
 /* A worker's shards are those from its first one up to the next worker's. */
 static inline int tdi_worker_first_shard(const tdi_runtime *runtime, int worker)
 {
-    return runtime->division.shards * worker / runtime->division.workers;
+    const tdi_division *d = &runtime->division;
+    return d->own_first + tdi_own_shards(d) * worker / d->workers;
+}
+
+/* Another process computes the shard. Here it has a gradient arena and accumulators, which that process fills. */
+static inline bool tdi_is_remote(const tdi_runtime *runtime, int shard)
+{
+    return shard < runtime->division.own_first || shard >= tdi_own_end(&runtime->division);
 }
 
 static inline int tdi_worker_of(const tdi_runtime *runtime, int shard)

@@ -50,7 +50,7 @@ td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_er
     tdi_trace *trace = runtime->model->context->trace;
     if (!trace)
         return TD_OK;
-    for (int p = 0; p < runtime->division.shards; p++)
+    for (int p = runtime->division.own_first; p < tdi_own_end(&runtime->division); p++)
         TDI_TRY(tdi_plan_label(plans[p], trace, error));
     if (runtime->traced.id == tdi_trace_id(trace))
         return TD_OK;

@@ -11,11 +11,24 @@ typedef struct tdi_division {
     int replicas;  /* as the user counts them: devices */
     int shards;    /* slices of the global batch */
     int groups;    /* that share batch statistics: some shards each, or several in a shard */
-    int workers;   /* with a communicator handle each; worker w computes shards [w * shards / workers, ...) */
+    int own_first; /* this process computes shards [own_first, own_first + own), other processes the others */
+    int own;       /* 0: all */
+    int workers;   /* of this process, with a communicator handle each; worker w computes own shards from
+                      w * own / workers on */
     int threads;   /* threads per worker that share its ops */
     bool either;   /* rows among workers or ops among threads: the results are the same, which is faster is a guess */
     char why[256]; /* one sentence for explain */
 } tdi_division;
+
+/* The shards of this process: their number, and the one behind the last. */
+static inline int tdi_own_shards(const tdi_division *division)
+{
+    return division->own ? division->own : division->shards;
+}
+static inline int tdi_own_end(const tdi_division *division)
+{
+    return division->own_first + tdi_own_shards(division);
+}
 
 /* Each group is whole shards, or each shard whole groups. */
 static inline bool tdi_division_nests(int shards, int groups)

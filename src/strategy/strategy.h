@@ -14,6 +14,8 @@
 
 typedef struct tdi_strategy tdi_strategy;
 struct tdi_strategy {
+    /* What this process and the others of its group exchange; NULL: there are no others. */
+    struct tdi_exchange *exchange;
     /* Its collectives can break (tdi_communicator.failure): programs are made so that a broken step leaves the model as
      * it was, which costs the overlap of updates with backpropagation. */
     bool can_break;
@@ -35,6 +37,12 @@ extern const tdi_strategy tdi_mirrored;
 static inline const tdi_strategy *tdi_strategy_of(const td_model *model)
 {
     return model->compiled.strategy ? model->compiled.strategy : &tdi_mirrored;
+}
+
+/* Are steps of the model made together with other processes? Then all end a job alike, and nobody leaves in between. */
+static inline bool tdi_in_group(const td_model *model)
+{
+    return tdi_strategy_of(model)->exchange != NULL;
 }
 
 /* The model's division on these devices, as its strategy says: of as many cores as they have, and the process may use.

@@ -228,7 +228,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
         free(model->compiled.devices);
         model->compiled.devices = devices;
     }
-    return TD_OK;
+    return tdi_model_keep_anew(model, error);
 }
 
 td_status td_compile_(const td_compile_args *args)

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/trace.h"
+#include "strategy/strategy.h"
 #include "train/batch_prefetch.h"
 
 /* Time between two looks at the progress line of a terminal: short for the eye, long against the cost of a job. */
@@ -42,8 +43,8 @@ static int64_t chunk_steps(const tdi_epoch_run *run)
     int64_t left = run->steps - run->done, wanted = 1;
     if (run->model->compiled.steps_per_execution)
         wanted = run->model->compiled.steps_per_execution;
-    else if (!run->progress || !run->progress->terminal)
-        wanted = left;
+    else if (!run->progress || !run->progress->terminal || tdi_in_group(run->model))
+        wanted = left; /* in a group the same in all processes, which measure other times */
     else if (run->done && run->seconds > 0)
         wanted = (int64_t)(CHUNK_SECONDS * (double)run->done / run->seconds) + 1;
     wanted = wanted < left ? wanted : left;
@@ -137,7 +138,7 @@ static td_status run_job(tdi_epoch_run *run, tdi_runtime *runtime, int64_t steps
 static td_status run_chunks(tdi_epoch_run *run, tdi_runtime *runtime, tdi_error *error)
 {
     while (run->done < run->steps && !(run->training && run->training->stop)) {
-        if (atomic_load(run->job.stop))
+        if (!tdi_in_group(run->model) && atomic_load(run->job.stop))
             return TD_STOPPED;
         int64_t steps = chunk_steps(run), left = run->samples - run->done * run->batch;
         TDI_TRY(run_job(run, runtime, steps, steps * run->batch < left ? steps * run->batch : left, error));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "strategy/strategy.h"
 #include "train/adapt_normalization.h"
 #include "train/backup/backup.h"
 #include "train/class_checks.h"
@@ -246,7 +247,7 @@ static td_status begin_epoch(fit *f, int epoch, tdi_error *error)
         return TD_OK;
     training->steps = 0;
     training->seconds = training->seconds_waiting = 0;
-    if (atomic_load(&f->model->context->stop))
+    if (!tdi_in_group(f->model) && atomic_load(&f->model->context->stop))
         return TD_STOPPED;
     training->rate_factor = (double)tdi_ramp_factor(&f->ramp, (int64_t)epoch * f->steps);
     TDI_TRY(tdi_callbacks_epoch_begin(training, error));

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <tandem/model.h>
 
-#include "base/context.h"
+#include "model/model.h"
 
 static td_tensor *mlp(td_context *context, td_tensor **x)
 {
@@ -38,6 +38,25 @@ static td_tensor *cifar(td_context *context, td_tensor **x)
     return td_dense(y, 10);
 }
 
+/* The tensors and layers are the model's, as nobody else has them. */
+static td_model *finish(td_context *context, tdi_parts *made, td_model *model)
+{
+    tdi_context_end_model(context);
+    if (model)
+        model->made = made;
+    else
+        tdi_parts_free(made);
+    return td_failed(context) ? NULL : model;
+}
+
+static tdi_parts *begin(td_context *context)
+{
+    tdi_parts *made = tdi_context_begin_model(context);
+    if (!made)
+        tdi_no_memory(&context->error);
+    return made;
+}
+
 typedef struct architecture {
     const char *name;
     td_tensor *(*build)(td_context *context, td_tensor **x);
@@ -53,23 +72,29 @@ td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int6
                  (long long)features, (long long)outputs);
         return NULL;
     }
+    tdi_parts *made = begin(context);
+    if (!made)
+        return NULL;
     td_tensor *x = td_input(context, TD_SHAPE(steps ? steps : 50, features ? features : 8));
     td_model *model =
         td_model_create(x, td_dense(td_lstm(x, 128), outputs ? outputs : 1), .name = "lstm", .seed = seed);
     if (model)
         td_compile(model, .optimizer = td_adam(), .loss = TD_MEAN_SQUARED_ERROR);
-    return td_failed(context) ? NULL : model;
+    return finish(context, made, model);
 }
 
 td_model *td_new_char_lstm(td_context *context, int64_t characters, int64_t window, uint64_t seed)
 {
+    tdi_parts *made = context ? begin(context) : NULL;
+    if (!made)
+        return NULL;
     td_tensor *x = td_input(context, TD_SHAPE(window ? window : 100), .dtype = TD_INT32);
     td_tensor *y = td_lstm(td_embedding(x, characters, 64), 256, .return_sequences = TD_YES);
     td_model *model = td_model_create(x, td_dense(y, characters), .name = "char_lstm", .seed = seed);
     if (model)
         td_compile(model, .optimizer = td_adam(.learning_rate = 4e-3f),
                    .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY));
-    return td_failed(context) ? NULL : model;
+    return finish(context, made, model);
 }
 
 /* Without a bias: batch normalization has one. The decay is Keras's l2 |w|^2, half of the paper's 1e-4. */
@@ -96,6 +121,9 @@ static td_tensor *residual_block(td_tensor *x, int64_t filters, int stride, td_i
 
 td_model *td_new_resnet20(td_context *context, td_choice zero_gamma, uint64_t seed)
 {
+    tdi_parts *made = context ? begin(context) : NULL;
+    if (!made)
+        return NULL;
     td_tensor *x = td_input(context, TD_SHAPE(32, 32, 3)), *y = td_relu(normalized(convolution(x, 16, 3, 1), TD_ONES));
     for (int stage = 0; stage < 3; stage++)
         for (int block = 0; block < 3; block++)
@@ -106,7 +134,7 @@ td_model *td_new_resnet20(td_context *context, td_choice zero_gamma, uint64_t se
     if (model)
         td_compile(model, .optimizer = td_sgd(.learning_rate = 0.1f, .momentum = 0.9f),
                    .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY));
-    return td_failed(context) ? NULL : model;
+    return finish(context, made, model);
 }
 
 td_model *td_new(td_context *context, const char *name, uint64_t seed)
@@ -118,12 +146,15 @@ td_model *td_new(td_context *context, const char *name, uint64_t seed)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(known[i].name, name) != 0)
             continue;
+        tdi_parts *made = begin(context);
+        if (!made)
+            return NULL;
         td_tensor *x, *y = known[i].build(context, &x);
         td_model *model = td_model_create(x, y, .name = name, .seed = seed);
         if (model)
             td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
                        .metrics = TD_METRICS(TD_ACCURACY));
-        return td_failed(context) ? NULL : model;
+        return finish(context, made, model);
     }
     if (strcmp(name, "lstm") == 0)
         return td_new_lstm(context, 0, 0, 0, seed);

@@ -13,7 +13,15 @@ td_model *td_load(td_context *context, const char *path)
     td_model *model = NULL;
     if (!context || context->error.status != TD_OK)
         return NULL;
-    return tdi_keras_read(context, path, &model, &context->error) == TD_OK ? model : NULL;
+    tdi_parts *made = tdi_context_begin_model(context);
+    td_status status = made ? tdi_keras_read(context, path, &model, &context->error) : tdi_no_memory(&context->error);
+    tdi_context_end_model(context);
+    if (status != TD_OK) {
+        tdi_parts_free(made);
+        return NULL;
+    }
+    model->made = made;
+    return model;
 }
 
 td_status td_save(td_model *model, const char *path)

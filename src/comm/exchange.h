@@ -1,0 +1,67 @@
+/* exchange.h - what the processes of a group give to and take from each other in a step.
+ *
+ * Every process computes its own shards, and keeps gradient arenas and slots of the exchange arena for those of the
+ * others too. A collective that moves something brings each shard's ranges to all processes, which then compute the
+ * same sums and the same updates from the same bytes. So the answer does not depend on who computes which shard, and
+ * no process is left with half a step.
+ *
+ * A courier, a thread of its own, moves the bytes while the others compute. Frames are named by program, step,
+ * collective and shard; one that comes before this process has begun its collective waits on the wire, so that nothing
+ * is overwritten that may still be read. */
+#ifndef TDI_COMM_EXCHANGE_H
+#define TDI_COMM_EXCHANGE_H
+
+#include "comm/communicator.h"
+#include "link/wire.h"
+
+typedef struct tdi_exchange tdi_exchange;
+
+typedef struct tdi_exchange_spec {
+    int processes, self;
+    const int
+        *first_shard; /* [processes + 1]: process p computes shards [first_shard[p], first_shard[p + 1]); copied */
+    const char *const *names; /* [processes], for sentences: "worker 1 (10.0.0.3:2222)"; copied */
+} tdi_exchange_spec;
+
+/* Who computes which shards. */
+typedef struct tdi_exchange_shards {
+    int processes, self;
+    const int *first; /* [processes + 1] */
+} tdi_exchange_shards;
+const tdi_exchange_shards *tdi_exchange_get_shards(const tdi_exchange *exchange);
+
+td_status tdi_exchange_create(const tdi_exchange_spec *spec, tdi_exchange **exchange, tdi_error *error);
+/* What the fabric has to be opened with: the processes are its peers, by their numbers. Lives as long as the exchange.
+ */
+const tdi_sinks *tdi_exchange_sinks(tdi_exchange *exchange);
+/* Starts the courier, to which the fabric and its wires, [processes] with NULL for this one, belong from now on. The
+ * wires' pointers are copied; the fabric is closed by tdi_exchange_free, also when starting fails. */
+td_status tdi_exchange_start(tdi_exchange *exchange, tdi_fabric *fabric, tdi_wire *const *wires, tdi_error *error);
+/* Ends the courier and closes the fabric; no program is connected any more. NULL is accepted. */
+void tdi_exchange_free(tdi_exchange *exchange);
+
+/* Communicators of a program between the processes: handles[group->workers], released one by one. All processes connect
+ * the same programs in the same order. */
+td_status tdi_exchange_connect(tdi_exchange *exchange, const tdi_group_spec *group, tdi_communicator **handles,
+                               tdi_error *error);
+
+/* Brings each process's slot to all: `slots` are [processes][size] bytes, of which this process has written its own.
+ * Called by one thread of every process, between steps, in the same order; blocks. Fails with the exchange's failure.
+ */
+td_status tdi_exchange_gather(tdi_exchange *exchange, void *slots, size_t size, tdi_error *error);
+
+/* Breaks all that is pending, and all that is begun later, here and, as soon as they hear of it, in the other
+ * processes, which are told the sentence. The first reason holds. Called by any thread. */
+void tdi_exchange_break(tdi_exchange *exchange, const tdi_error *why);
+/* NULL: it is not broken. */
+const tdi_error *tdi_exchange_failure(const tdi_exchange *exchange);
+
+/* From now on the steps' frames ask all processes to stop; false again once tdi_exchange_stops has said so. */
+void tdi_exchange_ask_to_stop(tdi_exchange *exchange);
+/* Has any process asked to stop by a frame of step `step` of the program that ran last? The same in all of them. */
+bool tdi_exchange_stops(tdi_exchange *exchange, uint32_t step);
+
+/* Bytes of payload that this process has sent, for reports. */
+uint64_t tdi_exchange_sent(const tdi_exchange *exchange);
+
+#endif

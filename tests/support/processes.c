@@ -1,0 +1,103 @@
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "support/link_end.h"
+#include "support/processes.h"
+
+static const char *const names[MOST_PROCESSES] = {"chief", "worker 0", "worker 1", "worker 2", "worker 3"};
+
+static td_status divide(const td_model *model, int replicas, int cores, tdi_division *division, tdi_error *error)
+{
+    (void)replicas, (void)cores, (void)error;
+    *division = ((const group_process *)(const void *)model->compiled.strategy)->division;
+    return TD_OK;
+}
+
+static td_status connect_group(const tdi_strategy *strategy, const tdi_group_spec *group, tdi_communicator **handles,
+                               tdi_error *error)
+{
+    return tdi_exchange_connect(strategy->exchange, group, handles, error);
+}
+
+static void open_one(group_process *p, int self, int count, const int *first, int groups, int workers)
+{
+    int own = first[self + 1] - first[self];
+    tdi_exchange_spec spec = {.processes = count, .self = self, .first_shard = first, .names = names};
+    *p = (group_process){.self = self, .engine = tdi_tls_engine()};
+    p->division = (tdi_division){.replicas = first[count],
+                                 .shards = first[count],
+                                 .groups = groups,
+                                 .own_first = first[self],
+                                 .own = own,
+                                 .workers = own < workers ? own : workers,
+                                 .threads = 1};
+    assert_int_equal(tdi_exchange_create(&spec, &p->exchange, NULL), TD_OK);
+    p->strategy =
+        (tdi_strategy){.exchange = p->exchange, .can_break = true, .divide = divide, .connect = connect_group};
+    const tdi_fabric_spec fabric = {.generation = 1, .peers = count, .sinks = tdi_exchange_sinks(p->exchange)};
+    assert_int_equal(p->engine->open(p->engine, &fabric, &p->fabric, NULL), TD_OK);
+}
+
+static void join(group_process *p, int peer, tdi_link *link)
+{
+    tdi_peer_address address = {.link = link};
+    assert_int_equal(p->fabric->join(p->fabric, peer, &address, &p->wires[peer], NULL), TD_OK);
+}
+
+void processes_open(group_process *processes, int count, const int *first, int groups, int workers)
+{
+    tdi_security *security = link_security(1);
+    for (int i = 0; i < count; i++)
+        open_one(&processes[i], i, count, first, groups, workers);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++) {
+            link_end ends[2] = {0};
+            link_pair_open(ends, security, security);
+            link_pair_shake(ends);
+            join(&processes[i], j, ends[0].link);
+            join(&processes[j], i, ends[1].link);
+        }
+    for (int i = 0; i < count; i++)
+        assert_int_equal(tdi_exchange_start(processes[i].exchange, processes[i].fabric, processes[i].wires, NULL),
+                         TD_OK);
+    tdi_security_free(security);
+}
+
+typedef struct call {
+    void (*function)(void *argument, int process);
+    void *argument;
+    int process;
+} call;
+
+static void *run_one(void *argument)
+{
+    const call *c = argument;
+    c->function(c->argument, c->process);
+    return NULL;
+}
+
+void processes_run(int count, void (*function)(void *argument, int process), void *argument)
+{
+    pthread_t threads[MOST_PROCESSES];
+    call calls[MOST_PROCESSES];
+    for (int i = 0; i < count; i++) {
+        calls[i] = (call){function, argument, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_one, &calls[i]), 0);
+    }
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+void processes_close(group_process *processes, int count)
+{
+    for (int i = 0; i < count; i++) {
+        tdi_exchange_free(processes[i].exchange);
+        processes[i].engine->release(processes[i].engine);
+    }
+}
