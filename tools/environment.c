@@ -1,15 +1,15 @@
 /* environment.c - a mistyped environment variable would be ignored without a word, were it not named. */
 #include "environment.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "nearest_word.h"
+#include "tool.h"
 
-static const char *const known[] = {"TANDEM_CACHE", "TANDEM_DATA"};
+static const char *const known[] = {"TANDEM_CACHE", "TANDEM_DATA", "TANDEM_SECRET_FILE"};
 enum { KNOWN = sizeof known / sizeof *known };
 
 static bool is_known(const char *name)
@@ -27,8 +27,8 @@ static void check(const char *setting)
     if (strncmp(name, "TANDEM_", 7) != 0 || is_known(name))
         return;
     const char *near = nearest_word(name, known, KNOWN);
-    fprintf(stderr, "%s: the environment variable %s is not used: %s%s\n", program_invocation_name, name,
-            near ? "did you mean " : "there are TANDEM_CACHE and TANDEM_DATA", near ? near : "");
+    tool_say("the environment variable %s is not used: %s%s", name,
+             near ? "did you mean " : "there are TANDEM_CACHE, TANDEM_DATA and TANDEM_SECRET_FILE", near ? near : "");
 }
 
 void environment_check(void)

@@ -18,9 +18,9 @@ class Trained:
 
 
 def relative(a, b):
-    """max|a - b| / max|b|"""
+    """max|a - b| / max|b|; 0 where they are equal, be it zeros."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    return float(np.max(np.abs(a - b)) / np.max(np.abs(b)))
+    return 0.0 if np.array_equal(a, b) else float(np.max(np.abs(a - b)) / np.max(np.abs(b)))
 
 
 def train(model_file, x, y, batch, devices, folder, output_shape):
