@@ -301,9 +301,19 @@ static int train_and_save(struct fit *fit)
     return finish(fit, train(fit));
 }
 
+/* Several processes with the same command would each write its own model under one name. */
+static void say_it_trains_alone(void)
+{
+    const char *cluster = getenv("TF_CONFIG");
+    if (cluster && strstr(cluster, "\"cluster\""))
+        tool_say("TF_CONFIG describes a cluster, but this process trains alone, a model of its own: processes that train "
+                 "one model together are not there yet");
+}
+
 static int run(const struct options *options)
 {
     struct fit fit = {.options = options};
+    say_it_trains_alone();
     int status = prepare(&fit);
     if (status == TOOL_DONE)
         status = train_and_save(&fit);
