@@ -84,15 +84,16 @@ typedef struct td_open_args {
  * that folder may give, one a line; or a folder with train and test or val in it), one image file (to predict),
  * TFRecord files of tf.train.Examples
  * (`file.tfrecord`, gzipped or not, several by a pattern or commas), an IDX directory (gzipped or not), CSV files
- * (`file.csv`, gzipped or not, several by a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as they are needed),
- * `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several inputs or targets as x0, x1, ... and y0, y1,
- * ...), UTF-8 text (`file.txt`: x is .window characters in turn, 100 when 0, as their numbers in the text's alphabet,
- * and y each one's next), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of every array is the
- * samples. Arrays hold integers of 8 to 64 bits, floats of 16 to 64, or bools, in either order of bytes. Those of IDX,
- * .npy and .npz files and the cells of a CSV are read into memory when they take at most half of what is left of it;
- * else by rows as they are needed, from the file, or, when it is compressed or a CSV, from a temporary file in $TMPDIR
- * (or /var/tmp), with the same results. Such a file must not change meanwhile. A field that the format does not read is
- * refused. Poison, never NULL, on failure. The caller releases it with td_data_release unless a call adopts it. */
+ * (`file.csv`, gzipped or not, several by a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as they are needed;
+ * `file.h5`: by their names, as in an .npz), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several
+ * inputs or targets as x0, x1, ... and y0, y1, ...), UTF-8 text (`file.txt`: x is .window characters in turn, 100 when
+ * 0, as their numbers in the text's alphabet, and y each one's next), or `x.npy,y.npy`. `y` may be missing (to
+ * predict). The first extent of every array is the samples. Arrays hold integers of 8 to 64 bits, floats of 16 to 64,
+ * or bools, in either order of bytes. Those of IDX, .npy and .npz files and the cells of a CSV are read into memory
+ * when they take at most half of what is left of it; else by rows as they are needed, from the file, or, when it is
+ * compressed or a CSV, from a temporary file in $TMPDIR (or /var/tmp), with the same results. Such a file must not
+ * change meanwhile. A field that the format does not read is refused. Poison, never NULL, on failure. The caller
+ * releases it with td_data_release unless a call adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})

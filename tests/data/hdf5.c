@@ -143,6 +143,122 @@ static void arrays_are_named(void **state)
     expect_error(td_open(folder_path(in, "absent.h5")), "absent.h5", "cannot be opened");
 }
 
+/* ---- which arrays are used ---- */
+
+static void write_arrays(const folder *in, const char *const *names)
+{
+    form f = {H5T_STD_U8LE, 0, 0, 0};
+    hid_t groups = H5Pcreate(H5P_LINK_CREATE), file = create(folder_path(in, "u.h5"));
+    assert_true(H5Pset_create_intermediate_group(groups, 1) >= 0);
+    for (; *names; names++) {
+        hid_t space = H5Screate_simple(2, (const hsize_t[]){3, 2}, NULL);
+        hid_t array = H5Dcreate2(file, *names, f.type, space, groups, H5P_DEFAULT, H5P_DEFAULT);
+        assert_true(array >= 0);
+        H5Dclose(array);
+        H5Sclose(space);
+    }
+    H5Pclose(groups);
+    H5Fclose(file);
+}
+
+#define WRITE_ARRAYS(in, ...) write_arrays(in, (const char *const[]){__VA_ARGS__, NULL})
+
+static void expect_note(td_data *data, int inputs, int targets, const char *note)
+{
+    fine(data);
+    assert_int_equal(data->source->n_x, inputs);
+    assert_int_equal(data->source->n_y, targets);
+    if (note ? !strstr(td_data_note(data), note) : *td_data_note(data))
+        fail_msg("\"%s\" lacks \"%s\"", td_data_note(data), note ? note : "");
+    td_data_release(data);
+}
+
+static void every_array_is_used_or_named(void **state)
+{
+    const folder *in = *state;
+    const char *path = folder_path(in, "u.h5");
+    WRITE_ARRAYS(in, "x", "y", "ids", "extra/deep/ids");
+    expect_note(td_open(path), 1, 1, "u.h5: 2 of its arrays are not used: extra/deep/ids, ids (--features and");
+    expect_note(td_open(path, .features = "x=/x,y=extra/deep/ids"), 1, 1, "2 of its arrays are not used: ids, y (");
+    expect_note(td_open(with(in, "u.h5", ":/x,/ids")), 1, 1, "not used: extra/deep/ids, y (");
+    expect_note(td_open(path, .targets = TD_NO), 1, 0, "2 of its arrays are not used: extra/deep/ids, ids (");
+    expect_note(td_open(path, .targets = TD_NO, .features = "x0=x,x1=ids,y=/extra/deep/ids"), 2, 0, NULL);
+    WRITE_ARRAYS(in, "x_train", "y_train", "x_test", "y_test", "x_val");
+    expect_note(td_open(path), 1, 1, NULL);
+    expect_note(td_open(path, .role = TD_TEST), 1, 1, NULL);
+    expect_note(td_open(path, .features = "x=x_train"), 1, 0, "1 of its arrays is not used: y_train (");
+    WRITE_ARRAYS(in, "x", "a/0", "a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7", "a/8", "a/9");
+    expect_note(td_open(path), 1, 0,
+                "10 of its arrays are not used: a/0, a/1, a/2, a/3, a/4, a/5, a/6, a/7, and 2 more (");
+}
+
+static void several_inputs_and_targets_are_numbered(void **state)
+{
+    const folder *in = *state;
+    const char *path = folder_path(in, "u.h5");
+    WRITE_ARRAYS(in, "x1", "x0", "y1", "y0", "y2");
+    td_data *data = td_open(path);
+    fine(data);
+    assert_string_equal(data->source->columns[1].name, "x1");
+    assert_string_equal(data->source->columns[4].name, "y2");
+    expect_note(data, 2, 3, NULL);
+    expect_note(td_open(path, .targets = TD_NO), 2, 0, NULL);
+    WRITE_ARRAYS(in, "x0", "x2", "y_train");
+    expect_note(td_open(path), 1, 1, "1 of its arrays is not used: x2 (");
+    WRITE_ARRAYS(in, "x_val", "y_val", "x");
+    expect_note(td_open(path, .role = TD_TEST), 1, 1, "1 of its arrays is not used: x (");
+}
+
+/* A second name of an array that is used, a group within itself, links to other names and a type are no other arrays.
+ * Newer groups have few links in their header, many in a heap. */
+static void arrays_are_listed_in_every_form_of_group(void **state)
+{
+    const folder *in = *state;
+    form f = {H5T_STD_U8LE, 0, 0, 0};
+    for (int newer = 0; newer < 2; newer++)
+        for (int many = 0; many < 2; many++) {
+            hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+            assert_true(
+                H5Pset_libver_bounds(list, newer ? H5F_LIBVER_LATEST : H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST) >= 0);
+            hid_t file = H5Fcreate(folder_path(in, "u.h5"), H5F_ACC_TRUNC, H5P_DEFAULT, list);
+            hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), type = H5Tcopy(H5T_STD_U8LE);
+            write_array(file, "x", &f);
+            assert_true(H5Lcreate_hard(file, "x", group, "same", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+            assert_true(H5Lcreate_hard(file, "g", group, "self", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+            assert_true(H5Lcreate_hard(file, "/", group, "root", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+            assert_true(H5Lcreate_soft("/x", group, "soft", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+            assert_true(H5Tcommit2(group, "type", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT) >= 0);
+            for (int i = 0; i < (many ? 1000 : 2); i++) {
+                char name[16];
+                snprintf(name, sizeof name, "n%03d", i);
+                write_array(group, name, &f);
+            }
+            H5Tclose(type);
+            H5Gclose(group);
+            H5Fclose(file);
+            H5Pclose(list);
+            expect_note(td_open(folder_path(in, "u.h5")), 1, 0,
+                        many ? "u.h5: 1000 of its arrays are not used: g/n000, g/n001, g/n002"
+                             : "u.h5: 2 of its arrays are not used: g/n000, g/n001 (");
+        }
+}
+
+static void without_inputs_the_arrays_are_listed(void **state)
+{
+    const folder *in = *state;
+    const char *path = folder_path(in, "u.h5");
+    WRITE_ARRAYS(in, "train/images", "train/labels", "picture");
+    expect_error(td_open(path), "no array named x, x_train or x0; it holds: picture, train/images, train/labels. Say",
+                 "--features x=NAME,y=NAME");
+    expect_error(td_open(path, .role = TD_TEST), "x_test or x0", "u.h5:/NAME,/NAME");
+    expect_error(td_open(path, .features = "x=picture,y=label"),
+                 "has no array \"label\"; it holds: picture, train/images", "train/labels");
+    expect_error(td_open(with(in, "u.h5", ":/picture"), .features = "x=picture"), "both behind the file", "leave one");
+    expect_error(td_open(path, .features = "x=train"), "\"train\" is a group", "GROUP/NAME");
+    write_arrays(in, (const char *const[]){NULL});
+    expect_error(td_open(path), "it holds no arrays", "needs x");
+}
+
 static void what_cannot_be_read_is_refused(void **state)
 {
     const folder *in = *state;
@@ -225,8 +341,14 @@ int main(void)
 {
     for (int i = 0; i < SAMPLES * WIDTH; i++)
         numbers[i] = (float)(i * 7 % 251);
-    const struct CMUnitTest tests[] = {TEST(every_dtype_in_every_layout), TEST(arrays_are_named),
-                                       TEST(what_cannot_be_read_is_refused), TEST(a_file_cut_short),
+    const struct CMUnitTest tests[] = {TEST(every_dtype_in_every_layout),
+                                       TEST(arrays_are_named),
+                                       TEST(every_array_is_used_or_named),
+                                       TEST(several_inputs_and_targets_are_numbered),
+                                       TEST(arrays_are_listed_in_every_form_of_group),
+                                       TEST(without_inputs_the_arrays_are_listed),
+                                       TEST(what_cannot_be_read_is_refused),
+                                       TEST(a_file_cut_short),
                                        TEST(threads_take_turns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,23 @@ static void a_plain_file_comes_before_its_gzipped_twin(void **state)
     expect_pair(td_open(in->path));
 }
 
+static void other_files_are_named(void **state)
+{
+    const folder *in = *state;
+    write_pair(in);
+    folder_write_gz(in, IMAGES ".gz", images, sizeof images);
+    folder_write_gz(in, "t10k-images.idx3-ubyte.gz", images, sizeof images);
+    folder_write(in, ".hidden", "", 0);
+    td_data *data = td_open(in->path);
+    assert_string_equal(td_data_note(data), "");
+    td_data_release(data);
+    folder_write(in, "x.npy", "", 0);
+    folder_write(in, IMAGES ".old", "", 0);
+    data = td_open(in->path);
+    assert_non_null(strstr(td_data_note(data), ": 2 of its files are not used: " IMAGES ".old, x.npy (of a folder"));
+    expect_pair(data);
+}
+
 static void scale_can_be_chosen(void **state)
 {
     const folder *in = *state;
@@ -276,6 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(plain_gzipped_and_dotted_names_are_read),
         TEST(a_plain_file_comes_before_its_gzipped_twin),
+        TEST(other_files_are_named),
         TEST(scale_can_be_chosen),
         TEST(labels_may_be_missing),
         TEST(a_missing_part_is_named),

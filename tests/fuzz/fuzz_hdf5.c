@@ -1,4 +1,5 @@
 /* fuzz_hdf5.c - any bytes as an HDF5 file of weights behind src/files/hdf5/hdf5_read.h. */
+#include "files/hdf5/hdf5_list.h"
 #include "files/hdf5/hdf5_read.h"
 #include "files/hdf5/hdf5_rows.h"
 #include "support/memory_store.h"
@@ -28,7 +29,10 @@ static void read_arrays(tdi_hdf5_file *file)
     static const char *const paths[] = {"layers/dense/vars/0", "layers/dense/vars/1", "layers/conv2d/vars/0",
                                         "optimizer/vars/0",    "optimizer/vars/1",    "optimizer/vars/2"};
     int64_t count;
+    tdi_hdf5_list list;
     tdi_error error = {0};
+    tdi_hdf5_list_arrays(file, &list, &error);
+    tdi_hdf5_list_release(&list);
     tdi_hdf5_file_count(file, "layers/dense/vars", &count, &error);
     tdi_hdf5_file_count(file, "optimizer/vars", &count, &error);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)

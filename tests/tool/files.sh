@@ -43,6 +43,15 @@ says 1 "data: .*nothere" evaluate mlp.keras --data nothere
 says 1 "data: .*nothere.npy" predict mlp.keras --data nothere.npy
 says 2 "gpu" fit mlp.keras --train mnist --devices gpu:0
 
+# What of a folder or an HDF5 file is not used is said once, with a count; without an input the arrays are listed.
+images crowd train 40 1
+: >crowd/more.csv
+: >crowd/extra.npy
+expect 0 fit mlp.keras --train crowd --epochs 1 --quiet --output o.keras
+[ "$(grep -c "^tandem fit: --train: crowd: 2 of its files are not used: extra.npy, more.csv (" err)" = 1 ] || fail "crowd: $(cat err)"
+says 1 "data: .*: no array named x, x_test or x0; it holds: .*dense/.*kernel:0.* --features x=NAME,y=NAME" \
+    evaluate mlp.keras --data "$ROOT/tests/formats/golden/keras_2_12.h5" --quiet
+
 # What was printed must have arrived.
 if [ -c /dev/full ]; then
     "$TANDEM" summary mlp.keras >/dev/full 2>err

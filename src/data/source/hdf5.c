@@ -1,12 +1,14 @@
-/* hdf5.c - arrays in an HDF5 file, "file.h5:/x,/y". They are read in place, a batch's rows at a time, so that they may
- * be larger than memory. */
+/* hdf5.c - arrays in an HDF5 file, "file.h5:/x,/y", or by name, see array_names.h. They are read in place, a batch's
+ * rows at a time, so that they may be larger than memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "data/array_names.h"
 #include "data/sample_reader.h"
 #include "data/source.h"
+#include "files/hdf5/hdf5_list.h"
 #include "files/hdf5/hdf5_rows.h"
 
 typedef struct hdf5_source {
@@ -14,6 +16,7 @@ typedef struct hdf5_source {
     float scale; /* of inputs */
     tdi_hdf5_file *file;
     tdi_hdf5_rows *arrays[TDI_MAX_COLUMNS];
+    uint64_t addresses[TDI_MAX_COLUMNS]; /* of the arrays in the file */
 } hdf5_source;
 
 /* Points behind the ".h5" or ".hdf5" that ends the path or stands before ":"; NULL: there is none. */
@@ -34,7 +37,86 @@ static bool hdf5_claims(const char *path)
     return end_of_file_name(path) != NULL;
 }
 
+/* ---- the arrays that there are ---- */
+
+/* The names, as many as a sentence allows. */
+static td_status array_names(hdf5_source *source, tdi_text *names, tdi_error *error)
+{
+    enum { MOST = 400 };
+    tdi_hdf5_list list;
+    td_status status = tdi_hdf5_list_arrays(source->file, &list, error);
+    int i = 0;
+    for (; i < list.links.count && names->length < MOST; i++)
+        tdi_text_format(names, "%s%s", i ? ", " : "", list.links.at[i].path);
+    if (i < list.links.count)
+        tdi_text_format(names, ", and %d more", list.links.count - i);
+    else if (list.more)
+        tdi_text_add(names, i ? ", and perhaps more" : "damaged groups");
+    tdi_hdf5_list_release(&list);
+    return status;
+}
+
+static const char *said(const tdi_text *names)
+{
+    return names->chars && names->length ? names->chars : "no arrays";
+}
+
+static td_status has_no(hdf5_source *source, const char *name, tdi_error *error)
+{
+    tdi_text names = {0};
+    td_status status = array_names(source, &names, error);
+    if (status == TD_OK)
+        status = tdi_fail(error, TD_NOT_FOUND, "%s: has no array \"%s\"; it holds: %s", source->reader.source.name,
+                          name, said(&names));
+    tdi_text_free(&names);
+    return status;
+}
+
+static td_status lacks_inputs(hdf5_source *source, const char *part, tdi_error *error)
+{
+    const char *file = source->reader.source.name;
+    tdi_text names = {0};
+    td_status status = array_names(source, &names, error);
+    if (status == TD_OK && names.length)
+        status = tdi_fail(error, TD_NOT_FOUND,
+                          "%s: no array named x, x_%s or x0; it holds: %s. Say which is what (features, --features "
+                          "x=NAME,y=NAME), or name one or two behind the file, as %s:/NAME,/NAME",
+                          file, part, said(&names), file);
+    else if (status == TD_OK)
+        status = tdi_fail(error, TD_NOT_FOUND,
+                          "%s: it holds no arrays; it needs x, and y to train (h5py: file[\"x\"] = ...)", file);
+    tdi_text_free(&names);
+    return status;
+}
+
+static bool is_used(const hdf5_source *source, uint64_t address)
+{
+    for (int i = 0; i < tdi_source_columns(&source->reader.source); i++)
+        if (source->addresses[i] == address)
+            return true;
+    return false;
+}
+
+static td_status note_unused(hdf5_source *source, const tdi_named_arrays *arrays, tdi_error *error)
+{
+    tdi_unused unused = {0};
+    tdi_hdf5_list list;
+    td_status status = tdi_hdf5_list_arrays(source->file, &list, error);
+    unused.more = list.more;
+    for (int i = 0; i < list.links.count; i++)
+        if (!is_used(source, list.links.at[i].address))
+            tdi_unused_array(arrays, list.links.at[i].path, &unused);
+    tdi_hdf5_list_release(&list);
+    tdi_note_unused_arrays(arrays->source, &unused);
+    return status;
+}
+
 /* ---- columns ---- */
+
+static bool has_array(void *of, const char *name)
+{
+    return tdi_hdf5_file_has(((const hdf5_source *)of)->file, name);
+}
 
 /* Checks an array's shape and removes its first axis, the samples. */
 static td_status split_shape(const tdi_source *base, const char *name, const td_shape *shape, td_shape *sample,
@@ -61,6 +143,9 @@ static td_status add_array(void *to, tdi_column_role role, const char *name, tdi
     td_shape sample;
     if (at == TDI_MAX_COLUMNS)
         return tdi_fail(error, TD_UNSUPPORTED, "%s: more than %d arrays", base->name, TDI_MAX_COLUMNS);
+    if (!has_array(source, name))
+        return has_no(source, name, error);
+    TDI_TRY(tdi_hdf5_find(source->file, name, &source->addresses[at], error));
     TDI_TRY(tdi_hdf5_rows_open(source->file, name, &source->arrays[at], &facts, error));
     TDI_TRY(split_shape(base, name, &facts.shape, &sample, error));
     if (at && facts.shape.dim[0] != base->samples)
@@ -93,25 +178,32 @@ static td_status add_named(hdf5_source *source, char *names, tdi_error *error)
     return TD_OK;
 }
 
-/* Adds the arrays with the names that an .npz has: x and y, or x_train, ... by role, and their weights. */
-static td_status add_usual(hdf5_source *source, const td_open_args *args, tdi_error *error)
+/* Adds the arrays that the path names, with weights that the arguments name. */
+static td_status add_by_path(hdf5_source *source, const td_open_args *args, const char *words, tdi_error *error)
 {
-    const char *const plain[] = {"x", "y", "sample_weight"},
-                      *const train[] = {"x_train", "y_train", "sample_weight_train"},
-                      *const test[] = {"x_test", "y_test", "sample_weight_test"};
-    const char *const *by_role = args->role == TD_TRAIN ? train : test;
-    const char *const *names = tdi_hdf5_file_has(source->file, by_role[0]) ? by_role : plain;
-    if (!tdi_hdf5_file_has(source->file, names[0]))
-        return tdi_fail(error, TD_NOT_FOUND, "%s: has neither an array \"x\" nor \"%s\"; name its arrays, as %s:/x,/y",
-                        source->reader.source.name, by_role[0], source->reader.source.name);
-    TDI_TRY(add_array(source, TDI_X, names[0], error));
-    if (args->targets == TD_NO || !tdi_hdf5_file_has(source->file, names[1]))
-        return TD_OK;
-    TDI_TRY(add_array(source, TDI_Y, names[1], error));
-    if (!tdi_finds_weights(args) || !tdi_hdf5_file_has(source->file, names[2]))
-        return TD_OK;
-    tdi_note_weights(&source->reader.source, names[2]);
-    return add_array(source, TDI_WEIGHT, names[2], error);
+    const char *weights = tdi_named_weights(args);
+    char *names = strdup(words);
+    if (!names)
+        return tdi_no_memory(error);
+    td_status status = add_named(source, names, error);
+    free(names);
+    return status == TD_OK && weights ? tdi_add_weights(weights, add_array, source, error) : status;
+}
+
+static td_status add_arrays(hdf5_source *source, const td_open_args *args, const char *after, tdi_error *error)
+{
+    const tdi_named_arrays arrays = {args, &source->reader.source, has_array, add_array, source};
+    if (*after && args->features)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "%s: its arrays are named both behind the file and by features (--features): leave one out",
+                        args->path);
+    if (*after)
+        TDI_TRY(add_by_path(source, args, after + 1, error));
+    else
+        TDI_TRY(tdi_add_arrays(&arrays, error));
+    if (!arrays.source->n_x)
+        return lacks_inputs(source, tdi_arrays_part(&arrays), error);
+    return note_unused(source, &arrays, error);
 }
 
 /* ---- rows ---- */
@@ -134,20 +226,6 @@ static void hdf5_release(tdi_source *base)
     free(source);
 }
 
-static td_status add_arrays(hdf5_source *source, const td_open_args *args, const char *after, tdi_error *error)
-{
-    if (args->features)
-        return tdi_add_features(args->features, args->targets != TD_NO, add_array, source, error);
-    if (!*after)
-        return add_usual(source, args, error);
-    char *words = strdup(after + 1);
-    if (!words)
-        return tdi_no_memory(error);
-    td_status status = add_named(source, words, error);
-    free(words);
-    return status;
-}
-
 static td_status fill(hdf5_source *source, const td_open_args *args, tdi_error *error)
 {
     const char *end = end_of_file_name(args->path);
@@ -157,8 +235,6 @@ static td_status fill(hdf5_source *source, const td_open_args *args, tdi_error *
     td_status status = tdi_hdf5_file_open(path, &source->file, error);
     if (status == TD_OK)
         status = add_arrays(source, args, end, error);
-    if (status == TD_OK && tdi_named_weights(args))
-        status = tdi_add_weights(tdi_named_weights(args), add_array, source, error);
     tdi_source_stamp(&source->reader.source, path);
     tdi_source_content_file(&source->reader.source, path);
     for (int i = 0; i < tdi_source_columns(&source->reader.source); i++)

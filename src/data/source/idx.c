@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/array_names.h"
+#include "data/file_list.h"
 #include "data/source/idx_file.h"
 
 static const char *const idx_parts[] = {[TD_TRAIN] = "train", [TD_TEST] = "t10k"};
@@ -73,6 +75,77 @@ static td_status idx_add(tdi_table *table, const char *directory, td_role role, 
     return tdi_table_add(table, labels, labels ? "y" : "x", scale, &array, error);
 }
 
+/* ---- files that are not read ---- */
+
+/* Is it the file `found`, or its gzipped twin? */
+static bool idx_is_twin(const char *file, const char *found)
+{
+    size_t length = found ? strlen(found) : 0;
+    return length && strncmp(file, found, length) == 0 && (!file[length] || strcmp(file + length, ".gz") == 0);
+}
+
+/* The files that both parts are read from; NULL: none. */
+typedef struct idx_files {
+    char *found[4];
+} idx_files;
+
+static idx_files idx_find_all(const char *directory)
+{
+    idx_files files;
+    for (int i = 0; i < 4; i++)
+        files.found[i] = idx_find(directory, idx_parts[i < 2 ? TD_TRAIN : TD_TEST], i % 2 ? "labels" : "images");
+    return files;
+}
+
+static bool idx_reads(const idx_files *files, const char *file)
+{
+    for (int i = 0; i < 4; i++)
+        if (idx_is_twin(file, files->found[i]))
+            return true;
+    return false;
+}
+
+static int idx_by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static td_status idx_list_others(const char *directory, tdi_paths *others, tdi_error *error)
+{
+    td_status status = TD_OK;
+    idx_files files = idx_find_all(directory);
+    DIR *entries = opendir(directory);
+    for (struct dirent *entry; status == TD_OK && entries && (entry = readdir(entries));) {
+        if (entry->d_name[0] == '.' || idx_reads(&files, entry->d_name))
+            continue;
+        char *name = strdup(entry->d_name);
+        if (!name || !tdi_push(others, name)) {
+            free(name);
+            status = tdi_no_memory(error);
+        }
+    }
+    if (entries)
+        closedir(entries);
+    for (int i = 0; i < 4; i++)
+        free(files.found[i]);
+    return status;
+}
+
+static td_status idx_note_others(tdi_source *source, const char *directory, tdi_error *error)
+{
+    tdi_unused unused = {0};
+    tdi_paths others = {0};
+    td_status status = idx_list_others(directory, &others, error);
+    if (others.count)
+        qsort(others.at, (size_t)others.count, sizeof *others.at, idx_by_name);
+    for (int i = 0; i < others.count; i++)
+        tdi_unused_add(&unused, others.at[i]);
+    tdi_note_unused(source, &unused, "files",
+                    "of a folder of IDX files only train-images, train-labels, t10k-images and t10k-labels are read");
+    tdi_paths_free(&others);
+    return status;
+}
+
 static td_status idx_source_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
     tdi_table *table;
@@ -80,6 +153,8 @@ static td_status idx_source_open(const td_open_args *args, tdi_source **source, 
     td_status status = idx_add(table, args->path, args->role, args->scale, false, error);
     if (status == TD_OK)
         status = idx_add(table, args->path, args->role, args->scale, true, error);
+    if (status == TD_OK)
+        status = idx_note_others(&table->reader.source, args->path, error);
     return tdi_source_finish(&table->reader.source, status, source);
 }
 

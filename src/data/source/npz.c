@@ -1,6 +1,5 @@
-/* npz.c - NumPy's .npz: the arrays that `features` names; else x_train and y_train, or x_test and y_test (x_val,
- * y_val), by role; else x and y; several inputs or targets as x0, x1, ... and y0, y1, ... Weights of the losses have
- * the names sample_weight_train, sample_weight, ... Arrays that are none of these are named in the source's note. */
+/* npz.c - NumPy's .npz: its arrays by name, see array_names.h. Arrays that are not used are named in the source's note.
+ */
 #include "data/source.h"
 
 #include <stdio.h>
@@ -14,7 +13,6 @@ typedef struct npz {
     tdi_table *table;
     tdi_zip *zip;
     const td_open_args *args;
-    const char *split; /* "train", "test" or "val" */
 } npz;
 
 static bool npz_claims(const char *path)
@@ -42,7 +40,7 @@ static void npz_names(const tdi_zip *zip, tdi_text *names)
     }
 }
 
-static td_status npz_lacks(const npz *of, tdi_error *error)
+static td_status npz_lacks(const npz *of, const char *part, tdi_error *error)
 {
     tdi_text names = {0};
     npz_names(of->zip, &names);
@@ -50,7 +48,7 @@ static td_status npz_lacks(const npz *of, tdi_error *error)
         error, TD_BAD_FILE,
         "%s: no array named x, x_%s or x0; it holds: %s. Say which is what (features, --features x=NAME,y=NAME), or "
         "name them so: np.savez(file, x=..., y=...)",
-        of->args->path, of->split, names.chars && names.length ? names.chars : "nothing");
+        of->args->path, part, names.chars && names.length ? names.chars : "nothing");
     tdi_text_free(&names);
     return TD_BAD_FILE;
 }
@@ -81,34 +79,9 @@ static td_status npz_add(void *to, tdi_column_role role, const char *name, tdi_e
     return tdi_table_add(of->table, role, name, scale, &array, error);
 }
 
-/* Adds a role's arrays by their usual names: x_train, else x, else x0, x1, ... */
-static td_status npz_add_usual(npz *of, tdi_column_role role, tdi_error *error)
+static bool npz_has(void *of, const char *name)
 {
-    static const char *const stems[] = {"x", "y", "sample_weight"};
-    char name[32];
-    snprintf(name, sizeof name, "%s_%s", stems[role], of->split);
-    if (tdi_npz_has(of->zip, name))
-        return npz_add(of, role, name, error);
-    if (tdi_npz_has(of->zip, stems[role]))
-        return npz_add(of, role, stems[role], error);
-    for (int i = 0; snprintf(name, sizeof name, "%s%d", stems[role], i), tdi_npz_has(of->zip, name); i++)
-        TDI_TRY(npz_add(of, role, name, error));
-    return TD_OK;
-}
-
-/* Beside x_test, a sample_weight without "_test" is that of x_train. */
-static td_status npz_find_weights(npz *of, tdi_error *error)
-{
-    tdi_source *source = &of->table->reader.source;
-    bool of_train = strchr(source->columns[0].name, '_') && strcmp(of->split, "train") != 0;
-    char name[32];
-    snprintf(name, sizeof name, "sample_weight_%s", of->split);
-    if (!source->n_y || (of_train && !tdi_npz_has(of->zip, name)))
-        return TD_OK;
-    TDI_TRY(npz_add_usual(of, TDI_WEIGHT, error));
-    for (int i = 0; i < source->n_w; i++)
-        tdi_note_weights(source, source->columns[source->n_x + source->n_y + i].name);
-    return TD_OK;
+    return tdi_npz_has(((const npz *)of)->zip, name);
 }
 
 static bool npz_uses(const npz *of, const char *name)
@@ -120,58 +93,32 @@ static bool npz_uses(const npz *of, const char *name)
     return false;
 }
 
-/* Is it what a file of several parts holds for another part, or what is not wanted to predict? */
-static bool npz_is_of_another(const npz *of, const char *name)
+static void npz_note_unused(const npz *of, const tdi_named_arrays *arrays)
 {
-    bool parted = strchr(of->table->reader.source.columns[0].name, '_') != NULL;
-    bool other = tdi_ends_in(name, "_train") || tdi_ends_in(name, "_test") || tdi_ends_in(name, "_val");
-    bool answer = *name == 'y' || strncmp(name, "sample_weight", 13) == 0;
-    return (parted && (other || strcmp(name, "sample_weight") == 0)) || (answer && of->args->targets == TD_NO);
-}
-
-static void npz_note_unused(const npz *of)
-{
-    tdi_unused_arrays unused = {0};
+    tdi_unused unused = {0};
     char name[64];
     for (int64_t i = 0; i < tdi_zip_count(of->zip); i++) {
         npz_array_name(of->zip, i, name, sizeof name);
-        if (!npz_uses(of, name) && !npz_is_of_another(of, name))
-            tdi_unused_array(&unused, name);
+        if (!npz_uses(of, name))
+            tdi_unused_array(arrays, name, &unused);
     }
-    tdi_note_unused(&of->table->reader.source, &unused);
+    tdi_note_unused_arrays(arrays->source, &unused);
 }
 
 static td_status npz_fill(npz *of, tdi_error *error)
 {
-    const td_open_args *args = of->args;
-    bool targets = args->targets != TD_NO;
-    if (args->features)
-        TDI_TRY(tdi_add_features(args->features, targets, npz_add, of, error));
-    else
-        TDI_TRY(npz_add_usual(of, TDI_X, error));
-    if (!of->table->reader.source.n_x)
-        return npz_lacks(of, error);
-    if (!args->features && targets)
-        TDI_TRY(npz_add_usual(of, TDI_Y, error));
-    if (tdi_named_weights(args))
-        TDI_TRY(tdi_add_weights(tdi_named_weights(args), npz_add, of, error));
-    else if (tdi_finds_weights(args))
-        TDI_TRY(npz_find_weights(of, error));
-    npz_note_unused(of);
+    const tdi_named_arrays arrays = {of->args, &of->table->reader.source, npz_has, npz_add, of};
+    TDI_TRY(tdi_add_arrays(&arrays, error));
+    if (!arrays.source->n_x)
+        return npz_lacks(of, tdi_arrays_part(&arrays), error);
+    npz_note_unused(of, &arrays);
     return TD_OK;
-}
-
-static const char *npz_split(const tdi_zip *zip, td_role role)
-{
-    bool val = !tdi_npz_has(zip, "x_test") && tdi_npz_has(zip, "x_val");
-    return role != TD_TEST ? "train" : val ? "val" : "test";
 }
 
 static td_status npz_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
     npz of = {.args = args};
     TDI_TRY(tdi_zip_open(args->path, &of.zip, error));
-    of.split = npz_split(of.zip, args->role);
     td_status status = tdi_table_create(args->path, &of.table, error);
     if (status == TD_OK) {
         status = npz_fill(&of, error);

@@ -236,6 +236,12 @@ const tdi_hdf5_message *tdi_hdf5_header_find(const tdi_hdf5_header *header, unsi
     return NULL;
 }
 
+bool tdi_hdf5_is_group(const tdi_hdf5_header *header)
+{
+    return tdi_hdf5_header_find(header, TDI_HDF5_SYMBOLS) || tdi_hdf5_header_find(header, TDI_HDF5_LINKS) ||
+           tdi_hdf5_header_find(header, TDI_HDF5_LINK);
+}
+
 /* ---- the file ---- */
 
 static td_status find_superblock(tdi_hdf5_file *file, unsigned char start[96], tdi_error *error)

@@ -91,6 +91,8 @@ td_status tdi_hdf5_header_read(tdi_hdf5_file *file, uint64_t address, tdi_hdf5_h
 void tdi_hdf5_header_release(tdi_hdf5_header *header); /* accepts a zeroed one */
 /* The first message of a type; NULL: there is none. */
 const tdi_hdf5_message *tdi_hdf5_header_find(const tdi_hdf5_header *header, unsigned type);
+/* True when the object has a place for links. */
+bool tdi_hdf5_is_group(const tdi_hdf5_header *header);
 
 /* Sets *address to the object at a path, "group/name". TD_NOT_FOUND when there is none; TD_UNSUPPORTED for soft and
  * external links. */

@@ -1,4 +1,4 @@
-/* hdf5_group.c - finds the object at a path. A group keeps its links
+/* hdf5_group.c - finds the object at a path, and visits a group's links. A group keeps its links
  *
  *   originally     in a B-tree ("TREE") of symbol table nodes ("SNOD") whose names lie in a heap ("HEAP")
  *   newer, few     in messages of its header
@@ -21,7 +21,9 @@ typedef struct search {
     bool found;
     uint64_t address;
     int64_t seen; /* number of links visited */
-    bool every;   /* visit all links, for counting */
+    bool every;   /* visit all links, for counting and listing */
+    td_status (*visit)(void *argument, const tdi_hdf5_link *link, tdi_error *error); /* of all links; NULL: none */
+    void *argument;
 } search;
 
 static td_status leads_elsewhere(const search *s, const char *kind, tdi_error *error)
@@ -74,9 +76,23 @@ static td_status may_hold(void *argument, const unsigned char *key, const unsign
     return TD_OK;
 }
 
+static td_status visit_entry(const search *s, const unsigned char *entry, tdi_error *error)
+{
+    char name[MOST_NAME + 2] = "";
+    uint64_t offset = tdi_hdf5_number(entry, 8);
+    if (offset >= s->names_size)
+        return tdi_hdf5_damaged(s->file, "a group's names are damaged", error);
+    uint64_t left = s->names_size - offset, most = left < sizeof name - 1 ? left : sizeof name - 1;
+    TDI_TRY(tdi_hdf5_bytes(s->file, s->names + offset, most, name, error));
+    tdi_hdf5_link link = {name, strlen(name), tdi_hdf5_number(entry + 16, 4) == 2, tdi_hdf5_number(entry + 8, 8)};
+    return s->visit(s->argument, &link, error);
+}
+
 static td_status search_entry(search *s, const unsigned char *entry, tdi_error *error)
 {
     s->seen++;
+    if (s->visit)
+        return visit_entry(s, entry, error);
     TDI_TRY(is_named(s, tdi_hdf5_number(entry, 8), &s->found, error));
     s->address = tdi_hdf5_number(entry + 8, 8);
     return s->found && tdi_hdf5_number(entry + 16, 4) == 2 ? leads_elsewhere(s, "a link to another name", error)
@@ -130,6 +146,11 @@ static td_status search_link(search *s, const unsigned char *at, uint64_t size, 
     uint64_t length = tdi_hdf5_number(at + name_at - wide, wide), kind = flags & 8u ? at[kind_at] : 0;
     if (length > size - name_at || (kind == 0 && size - name_at - length < 8))
         return tdi_hdf5_damaged(s->file, "a group's link is damaged", error);
+    if (s->visit)
+        return s->visit(s->argument,
+                        &(tdi_hdf5_link){(const char *)at + name_at, length, kind != 0,
+                                         kind == 0 ? tdi_hdf5_number(at + name_at + length, 8) : 0},
+                        error);
     if (length != s->length || memcmp(at + name_at, s->name, length) != 0)
         return TD_OK;
     s->found = true;
@@ -148,7 +169,7 @@ static td_status search_record(void *argument, const unsigned char *record, tdi_
     if (s->found)
         return TD_OK;
     s->seen++;
-    if (tdi_hdf5_number(record, 4) != tdi_hdf5_checksum((const unsigned char *)s->name, s->length))
+    if (!s->visit && tdi_hdf5_number(record, 4) != tdi_hdf5_checksum((const unsigned char *)s->name, s->length))
         return TD_OK;
     td_status status = tdi_hdf5_heap_read(s->heap, record + 4, &link, &size, error);
     if (status == TD_OK)
@@ -187,7 +208,6 @@ static td_status search_newer(search *s, const tdi_hdf5_header *header, tdi_erro
 static td_status search_group(search *s, uint64_t address, tdi_error *error)
 {
     tdi_hdf5_header header;
-    tdi_hdf5_begin(s->file);
     td_status status = tdi_hdf5_header_read(s->file, address, &header, error);
     if (status == TD_OK) {
         const tdi_hdf5_message *original = tdi_hdf5_header_find(&header, TDI_HDF5_SYMBOLS);
@@ -204,6 +224,7 @@ static td_status walk_path(tdi_hdf5_file *file, const char *path, uint64_t *addr
     *found = true;
     for (const char *at = path + strspn(path, "/"); *at && *found; at += strspn(at, "/")) {
         search s = {.file = file, .name = at, .length = strcspn(at, "/")};
+        tdi_hdf5_begin(file);
         TDI_TRY(search_group(&s, *address, error));
         *found = s.found;
         *address = s.address;
@@ -234,8 +255,17 @@ td_status tdi_hdf5_file_count(tdi_hdf5_file *file, const char *path, int64_t *co
     bool found;
     search s = {.file = file, .name = "/", .length = 1, .every = true};
     TDI_TRY(walk_path(file, path, &address, &found, error));
+    tdi_hdf5_begin(file);
     if (found)
         TDI_TRY(search_group(&s, address, error));
     *count = s.seen;
     return TD_OK;
+}
+
+td_status tdi_hdf5_links_visit(tdi_hdf5_file *file, uint64_t address,
+                               td_status (*visit)(void *argument, const tdi_hdf5_link *link, tdi_error *error),
+                               void *argument, tdi_error *error)
+{
+    search s = {.file = file, .name = "", .every = true, .visit = visit, .argument = argument};
+    return search_group(&s, address, error);
 }

@@ -193,6 +193,8 @@ static td_status look_at_layout(tdi_hdf5_rows *rows, const tdi_hdf5_header *head
 static td_status look(tdi_hdf5_rows *rows, const tdi_hdf5_header *header, tdi_error *error)
 {
     const tdi_hdf5_message *shape = tdi_hdf5_header_find(header, TDI_HDF5_SHAPE);
+    if (!shape && tdi_hdf5_is_group(header))
+        return refuse(rows, TD_BAD_FILE, "is a group, not an array: name an array in it, as GROUP/NAME", error);
     if (!shape)
         return refuse(rows, TD_BAD_FILE, "is no array, or a damaged one", error);
     TDI_TRY(look_at_type(rows, header, error));

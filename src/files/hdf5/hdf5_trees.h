@@ -1,4 +1,5 @@
-/* hdf5_trees.h - HDF5's two kinds of B-trees, the heap of a large group, and the checksum of structures. */
+/* hdf5_trees.h - HDF5's two kinds of B-trees, the heap of a large group, a group's links, and the checksum of
+ * structures. */
 #ifndef TDI_FILES_HDF5_HDF5_TREES_H
 #define TDI_FILES_HDF5_HDF5_TREES_H
 
@@ -60,5 +61,18 @@ td_status tdi_hdf5_heap_open(tdi_hdf5_file *file, uint64_t address, tdi_hdf5_hea
 /* Reads the object of an id into memory, which the caller frees with free(). */
 td_status tdi_hdf5_heap_read(const tdi_hdf5_heap *heap, const unsigned char *id, unsigned char **object, uint64_t *size,
                              tdi_error *error);
+
+/* A link in a group. */
+typedef struct tdi_hdf5_link {
+    const char *name; /* `length` characters, not terminated */
+    size_t length;
+    bool leads_elsewhere; /* to another name or another file, so that there is no address */
+    uint64_t address;
+} tdi_hdf5_link;
+
+/* Visits the links of the group at an address, in no order. Uses up the budget, which the caller has begun. */
+td_status tdi_hdf5_links_visit(tdi_hdf5_file *file, uint64_t address,
+                               td_status (*visit)(void *argument, const tdi_hdf5_link *link, tdi_error *error),
+                               void *argument, tdi_error *error);
 
 #endif
