@@ -37,11 +37,12 @@ typedef struct net {
     int shards; /* 0: one */
 } net;
 
+/* The dense layer stays as it is, so that only the table is compared. */
 static td_model *make(td_context *context, const net *net, int threads)
 {
     td_tensor *in = td_input(context, TD_SHAPE(POSITIONS));
     td_tensor *rows = td_embedding(in, ROWS, net->width, .embeddings_regularizer = net->regularizer);
-    td_model *model = td_model_create(in, td_dense(td_flatten(rows), CLASSES), .seed = 3);
+    td_model *model = td_model_create(in, td_dense(td_flatten(rows), CLASSES, .trainable = TD_NO), .seed = 3);
     td_compile(model, .optimizer = net->optimizer, .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
                .strategy = td_mirrored(test_devices(0)));
     assert_string_equal(td_error(context), "");
@@ -134,7 +135,7 @@ static void only_rows_that_were_read_count(void **state)
     enum { WIDTH = 16, BATCH = 2 };
     char bytes[64];
     int64_t rows = (int64_t)BATCH * POSITIONS * WIDTH * 4;
-    snprintf(bytes, sizeof bytes, "\"bytes\": %lld.0", (long long)(3 * rows + BATCH * POSITIONS * 4));
+    snprintf(bytes, sizeof bytes, "\"bytes\": %lld", (long long)(3 * rows + BATCH * POSITIONS * 4));
     assert_true(explains(&(net){.width = WIDTH, .optimizer = td_sgd()}, BATCH, true, bytes));
 }
 
