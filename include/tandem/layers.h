@@ -385,7 +385,12 @@ TD_BY_NAME_(td_tensor *, td_normalization, td_normalization_args)
 /* A vector of output_dim numbers for each of input_dim indices: row i of its weight [input_dim, output_dim].
  * [batch, ...] -> [batch, ..., output_dim]. Its input holds whole numbers from 0 to input_dim - 1; where that is the
  * model's input, of any dtype, another number is refused as a batch is read. Elsewhere fractions are cut off, as Keras
- * does, and an index that is out of range gives NaN. */
+ * does, and an index that is out of range gives NaN.
+ *
+ * A step reads and writes only the rows that its batch names where that changes no weight: for SGD without momentum,
+ * weight decay, averages, gradient accumulation and clipping by norms, without a regularizer here, where one shard
+ * trains the batch and the layer is called once. Any other step goes through the whole table, as Keras does; td_explain
+ * tells which. */
 typedef struct td_embedding_args {
     td_location at;
     td_tensor *x;

@@ -140,6 +140,7 @@
     VECTOR(regularize)                                                                                                 \
     VECTOR(adam)                                                                                                       \
     VECTOR(sgd)                                                                                                        \
+    VECTOR(gather_update)                                                                                              \
     VECTOR(moving_average)
 
 #define TDI_DECLARE_KERNEL_(stem) extern const tdi_kernel tdi_cpu_##stem;

@@ -31,7 +31,7 @@ typedef enum tdi_share_rule {
     TDI_SHARE_PRODUCT_UPDATE, /* a weight's update by a product: rows, which its threads own from then on */
     TDI_SHARE_STEPS,          /* a recurrence along axis 1: columns where rows are few, synchronized at each step */
     TDI_SHARE_ROWS,           /* rows, however the inputs are divided: few numbers made of many */
-    TDI_SHARE_SCATTER,        /* sums at indices: rows where indices are few, else columns */
+    TDI_SHARE_SCATTER,        /* sums at indices: rows where indices are few and all rows are written, else columns */
     TDI_SHARE_RULES
 } tdi_share_rule;
 
@@ -86,6 +86,7 @@ struct tdi_op {
     bool multiplies;   /* a convolution or a matrix product: worth rounding float32 inputs for */
     unsigned in_place; /* bit i: the output may take input i's storage, if sizes agree and nothing reads it later */
     bool moves;        /* the elements computed are elements of the inputs, of which it reads no more than that */
+    int touches;       /* the input whose size bounds what is read and written of input 0, a weight; 0: it is all */
     bool cheap;        /* rematerialization computes the value anew rather than keeps it (views are free anyway) */
 
     /* ---- division among threads and replicas ---- */

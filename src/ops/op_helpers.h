@@ -30,6 +30,9 @@ td_status tdi_want_weights(const tdi_node *node, int i, tdi_error *error);
 /* `axis` is one of input i's axes, and not the batch. */
 td_status tdi_want_axis(const tdi_node *node, int i, int axis, tdi_error *error);
 
+/* Input i + 1 is the rows, in float32, that input i, in int32, numbers in a table [n, ...] of this shape. */
+td_status tdi_want_gathered(const tdi_node *node, int i, const td_shape *table, tdi_error *error);
+
 /* ---- shapes and indices ---- */
 
 int64_t tdi_last_extent(const td_shape *shape);  /* 1 for a scalar */

@@ -37,7 +37,7 @@
     X(accumulate) X(class_pairs) X(count_pairs) X(buckets) X(bucket_sums)                                              \
     X(regularization) X(regularize) X(all_gather) X(reduce_scatter)                                                    \
     X(accumulate_gradient) X(squared_norm) X(clip_factor) X(clip_by_norm)                                              \
-    X(sgd) X(adam) X(matmul_update) X(leave_gradient) X(joint_update) X(moving_average)
+    X(sgd) X(adam) X(gather_update) X(matmul_update) X(leave_gradient) X(joint_update) X(moving_average)
 /* clang-format on */
 
 #define TDI_DECLARE_OP_(stem) extern const tdi_op tdi_op_##stem;
@@ -536,6 +536,9 @@ tdi_node *tdi_sgd(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_
                   const tdi_optimizer_attrs *attrs);
 tdi_node *tdi_adam(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_slots, tdi_node *const *slots,
                    const tdi_optimizer_attrs *attrs);
+
+/* gather_update, SGD's step without momentum and decay for the rows of a weight that a gather read: inputs weight,
+ * indices, the gradient of what was gathered. Attributes are the optimizer's. Only the fuse pass makes it. */
 
 /* Attributes of matmul_update, the update of a weight [columns of a, columns of b] whose gradient is a' . b: inputs
  * weight, a, b, slots. Only the fuse pass makes it. */

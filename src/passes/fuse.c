@@ -7,6 +7,8 @@
  *   its update
  *   the same of several shards, whose sum    each shard leaves what the product is made of, and the update multiplies
  *   is in between                            it (joint_update.c)
+ *   scatter_add that is a table's gradient,  one op: only the rows that were gathered are read and written
+ *   its update by plain SGD
  *   matmul that is an activation's gradient, one op
  *   the gradient of the activation
  *   add, relu's gradient                     one op
@@ -170,10 +172,15 @@ static bool fuse_vanishing_sum(tdi_rewriter *r, tdi_node *node)
 /* May an update compute the gradient itself? Not when another wants it: a regularizer, the caller. */
 static bool is_own_gradient(const tdi_rewriter *r, const tdi_node *gradient)
 {
+    return gradient->home == TDI_HOME_GRADIENT && tdi_use_count(r->def_use, gradient) == 1 && !gradient->effect;
+}
+
+static bool is_own_product(const tdi_rewriter *r, const tdi_node *gradient)
+{
     const tdi_matmul_attrs *attrs = gradient->attrs;
     return gradient->op == &tdi_op_matmul && attrs->transpose_a && !attrs->transpose_b && !attrs->activation &&
-           gradient->n_in == 2 && is_float32(gradient->in[0]) && gradient->home == TDI_HOME_GRADIENT &&
-           tdi_use_count(r->def_use, gradient) == 1 && !gradient->effect && gradient->shape.rank == 2;
+           gradient->n_in == 2 && is_float32(gradient->in[0]) && is_own_gradient(r, gradient) &&
+           gradient->shape.rank == 2;
 }
 
 /* Of one shard: inputs weight, a, b, slots. */
@@ -182,7 +189,7 @@ static bool fuse_matmul_update(tdi_rewriter *r, tdi_node *node)
     const tdi_op *optimizer = node->op;
     const tdi_node *gradient = node->in[1];
     tdi_node *in[6] = {node->in[0]}; /* an optimizer has at most three slots */
-    if (!is_own_gradient(r, gradient))
+    if (!is_own_product(r, gradient))
         return false;
     memcpy(in + 1, gradient->in, 2 * sizeof *in);
     memcpy(in + 3, node->in + 2, (size_t)(node->n_in - 2) * sizeof *in);
@@ -198,7 +205,7 @@ static bool fuse_joint_update(tdi_rewriter *r, tdi_node *node)
     const tdi_op *optimizer = node->op;
     tdi_node *sum = node->in[1], *gradient = sum->op == &tdi_op_reduce_scatter ? sum->in[0] : NULL;
     if (!gradient || tdi_use_count(r->def_use, node) || tdi_use_count(r->def_use, sum) != 1 ||
-        !is_own_gradient(r, gradient) || !is_float32(gradient->in[1]) || !tdi_shape_has_batch(&gradient->in[0]->shape))
+        !is_own_product(r, gradient) || !is_float32(gradient->in[1]) || !tdi_shape_has_batch(&gradient->in[0]->shape))
         return false;
     const td_shape *a = &gradient->in[0]->shape;
     tdi_joint_update_attrs attrs = {.of = {optimizer, *(const tdi_optimizer_attrs *)node->attrs},
@@ -209,6 +216,18 @@ static bool fuse_joint_update(tdi_rewriter *r, tdi_node *node)
     gradient->op = &tdi_op_leave_gradient;
     node->in[1] = gradient;
     return tdi_remark(r, node, "matmul", optimizer->name);
+}
+
+/* Of one shard: with momentum or decay a step would change rows whose gradient is 0. */
+static bool fuse_gather_update(tdi_rewriter *r, tdi_node *node)
+{
+    const tdi_optimizer_attrs *attrs = node->attrs;
+    const tdi_node *gradient = node->in[1];
+    if (gradient->op != &tdi_op_scatter_add || !is_own_gradient(r, gradient) || node->graph->shards > 1 ||
+        attrs->momentum != 0.0f || attrs->weight_decay != 0.0f)
+        return false;
+    tdi_node *in[] = {node->in[0], gradient->in[0], gradient->in[1]};
+    return tdi_replace(node, &tdi_op_gather_update, attrs, 3, in) && tdi_remark(r, node, "scatter_add", "sgd");
 }
 
 static bool fuse_update(tdi_rewriter *r, tdi_node *node)
@@ -227,6 +246,7 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *remarks)
                                              {&tdi_op_lstm, fuse_gates},
                                              {&tdi_op_adam, fuse_update},
                                              {&tdi_op_sgd, fuse_update},
+                                             {&tdi_op_sgd, fuse_gather_update},
                                              {0}};
     drop_gradient_inputs(graph);
     TDI_TRY(tdi_rewrite(graph, rules, remarks));

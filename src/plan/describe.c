@@ -18,22 +18,28 @@ static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kep
             continue;
         tdi_home home = tdi_root(node->in[i])->home;
         if (!kept || home == TDI_HOME_VARIABLE || home == TDI_HOME_SLOT)
-            bytes += (double)tdi_node_bytes(plan, node->in[i]) * (home == TDI_HOME_SLOT ? 2 : 1);
+            bytes += (double)tdi_node_bytes(plan, node->in[i]) * (home == TDI_HOME_SLOT ? 2 : 1) *
+                     (i == 0 ? tdi_share_touched(node, &step->calls[0]) : 1);
     }
     bytes /= tdi_dealt_among(node);
     double made = (double)tdi_node_bytes(plan, node);
     return node->op->moves && bytes > made ? made : bytes;
 }
 
+static double bytes_made(const tdi_plan *plan, const tdi_planned *step)
+{
+    return (double)tdi_node_bytes(plan, step->node) * tdi_share_touched(step->node, &step->calls[0]);
+}
+
 static double planned_bytes(const tdi_plan *plan, const tdi_planned *step)
 {
-    return bytes_read(plan, step, false) + (double)tdi_node_bytes(plan, step->node);
+    return bytes_read(plan, step, false) + bytes_made(plan, step);
 }
 
 static double kept_bytes(const tdi_plan *plan, const tdi_planned *step)
 {
     bool writes = step->node->home == TDI_HOME_VARIABLE || step->node->home == TDI_HOME_SLOT;
-    return bytes_read(plan, step, true) + (writes ? (double)tdi_node_bytes(plan, step->node) : 0);
+    return bytes_read(plan, step, true) + (writes ? bytes_made(plan, step) : 0);
 }
 
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step)

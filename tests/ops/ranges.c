@@ -67,6 +67,7 @@ static void pieces_make_the_whole(void **state)
                                            &tdi_op_regularize,
                                            &tdi_op_reduce_scatter,
                                            &tdi_op_batch_norm_moving,
+                                           &tdi_op_gather_update,
                                            &tdi_op_matmul_update,
                                            &tdi_op_joint_update};
     int checked = 0;

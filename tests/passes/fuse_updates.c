@@ -1,5 +1,5 @@
-/* Which updates make their gradients themselves: of one shard from the product's factors, of several from what the
- * shards leave. */
+/* Which updates make their gradients themselves: of one shard from the product's factors or a table's rows, of several
+ * from what the shards leave. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,12 +81,55 @@ static void what_others_want_stays_as_it_is(void **state)
     }
 }
 
+/* ---- tables ---- */
+
+enum { ITEMS = 50, WIDTH = 4 };
+
+/* The op of a table's update; `twice`: the gradient is the sum of two. */
+static const tdi_op *table_update(int shards, bool twice, tdi_optimizer_attrs attrs)
+{
+    tdi_graph *graph = tdi_graph_create();
+    tdi_variable table = {.layer = "embedding",
+                          .name = "embeddings",
+                          .shape = {2, {ITEMS, WIDTH}},
+                          .trainable = true,
+                          .elements = ITEMS * WIDTH};
+    graph->shards = shards;
+    tdi_node *at = tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, POSITIONS}}, TD_INT32);
+    tdi_node *dy = tdi_input(graph, 1, &(td_shape){3, {TDI_BATCH, POSITIONS, WIDTH}}, TD_FLOAT32);
+    tdi_node *weight = tdi_parameter(graph, &table), *gradient = tdi_scatter_add(graph, at, dy, &table.shape);
+    if (twice)
+        gradient = tdi_binary(graph, TDI_ADD, gradient, tdi_scatter_add(graph, at, dy, &table.shape));
+    gradient = tdi_place_output(graph, gradient, TDI_HOME_GRADIENT, &table, 0);
+    if (shards > 1)
+        gradient = tdi_reduce_scatter(graph, gradient, &table);
+    tdi_node *slot = tdi_slot(graph, &table, 0);
+    const tdi_node *update = tdi_sgd(graph, weight, gradient, attrs.momentum != 0.0f, &slot, &attrs);
+    assert_int_equal(tdi_fuse(graph, NULL), TD_OK);
+    assert_int_equal(tdi_graph_verify(graph, &graph->error), TD_OK);
+    const tdi_op *op = update->op;
+    tdi_graph_free(graph);
+    return op;
+}
+
+static void rows_alone_are_updated_where_no_other_changes(void **state)
+{
+    (void)state;
+    assert_ptr_equal(table_update(1, false, (tdi_optimizer_attrs){0}), &tdi_op_gather_update);
+    assert_ptr_equal(table_update(1, false, (tdi_optimizer_attrs){.clipvalue = 0.5f}), &tdi_op_gather_update);
+    assert_ptr_equal(table_update(1, false, (tdi_optimizer_attrs){.momentum = 0.5f}), &tdi_op_sgd);
+    assert_ptr_equal(table_update(1, false, (tdi_optimizer_attrs){.weight_decay = 0.5f}), &tdi_op_sgd);
+    assert_ptr_equal(table_update(1, true, (tdi_optimizer_attrs){0}), &tdi_op_sgd);
+    assert_ptr_equal(table_update(2, false, (tdi_optimizer_attrs){0}), &tdi_op_sgd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_shard_multiplies),
         cmocka_unit_test(several_leave_their_share),
         cmocka_unit_test(what_others_want_stays_as_it_is),
+        cmocka_unit_test(rows_alone_are_updated_where_no_other_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,22 @@ static void a_table_larger_than_its_rows_is_shared_by_rows(void **state)
     assert_int_equal(place_scatter(100, 64, 20).split, TDI_COLUMNS);
 }
 
+/* Where rows that are not met cost nothing, those that are met most often would be one thread's. */
+static void a_table_whose_rows_alone_are_updated_is_shared_by_columns(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {16, 64};
+    for (int i = 0; i < 2; i++) {
+        tdi_graph *graph = tdi_graph_create();
+        tdi_variable table = {.shape = {2, {20000, widths[i]}}, .trainable = true};
+        tdi_node *in[] = {tdi_parameter(graph, &table), tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, 20}}, TD_INT32),
+                          tdi_input(graph, 1, &(td_shape){3, {TDI_BATCH, 20, widths[i]}}, TD_FLOAT32)};
+        const tdi_node *update = tdi_node_create(graph, &tdi_op_gather_update, &(tdi_optimizer_attrs){0}, 3, in);
+        assert_int_equal(place(update, 2).split, widths[i] < 64 ? TDI_ROWS : TDI_COLUMNS);
+        tdi_graph_free(graph);
+    }
+}
+
 static tdi_split place_update(int64_t rows, int64_t columns)
 {
     tdi_graph *graph = tdi_graph_create();
@@ -192,6 +208,7 @@ int main(void)
         cmocka_unit_test(more_work_gets_no_fewer_threads),
         cmocka_unit_test(an_element_wise_op_follows),
         cmocka_unit_test(a_table_larger_than_its_rows_is_shared_by_rows),
+        cmocka_unit_test(a_table_whose_rows_alone_are_updated_is_shared_by_columns),
         cmocka_unit_test(a_large_update_does_not_follow_in_short_stretches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,6 +254,16 @@ static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_ca
             {.shape = shape_, .slot = 3, .fill = OP_UNIT}                                                              \
         }                                                                                                              \
     }
+/* the table, indices below a limit, the gradient of the rows */
+#define GATHER_UPDATE(name_, table_, indices_, limit_, rows_, ...)                                                     \
+    {                                                                                                                  \
+        .op = &tdi_op_gather_update, .name = name_, .attrs = ATTRS(tdi_optimizer_attrs, __VA_ARGS__),                  \
+        .build = op_case_update, .n_leaves = 3, .leaf = {                                                              \
+            {.shape = table_},                                                                                         \
+            {.shape = indices_, .dtype = TD_INT32, .limit = limit_},                                                   \
+            {.shape = rows_}                                                                                           \
+        }                                                                                                              \
+    }
 #define ADAM .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f
 
 /* x, gamma, beta, and what is added. */
@@ -595,6 +605,21 @@ const op_case op_cases_training[] = {
               {.shape = OP_DIMS(6, 5)},
               {.shape = OP_DIMS(6, 5), .slot = 1},
               {.shape = OP_DIMS(6, 5), .slot = 2, .fill = OP_UNIT}},
+     .skip = true},
+    GATHER_UPDATE("rows, with repeats", OP_DIMS(4, 3), OP_DIMS(BATCH, 5), 4, OP_DIMS(BATCH, 5, 3), .momentum = 0),
+    GATHER_UPDATE("few rows of many, clipping", OP_DIMS(900, 37), OP_DIMS(BATCH), 900, OP_DIMS(BATCH, 37),
+                  .clipvalue = 0.5f),
+    GATHER_UPDATE("numbers", OP_DIMS(7), OP_DIMS(BATCH, 5), 7, OP_DIMS(BATCH, 5), .momentum = 0),
+    GATHER_UPDATE("rows of two axes", OP_DIMS(9, 2, 19), OP_DIMS(BATCH, 4), 9, OP_DIMS(BATCH, 4, 2, 19), .momentum = 0),
+    GATHER_UPDATE("indices out of range", OP_DIMS(4, 18), OP_DIMS(BATCH, 5), 9, OP_DIMS(BATCH, 5, 18), .momentum = 0),
+    {.op = &tdi_op_gather_update,
+     .name = "a step that updates nothing",
+     .attrs = ATTRS(tdi_optimizer_attrs, .momentum = 0),
+     .build = op_case_update,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(4, 3)},
+              {.shape = OP_DIMS(BATCH, 5), .dtype = TD_INT32, .limit = 4},
+              {.shape = OP_DIMS(BATCH, 5, 3)}},
      .skip = true},
     OPTIMIZER(adam, "defaults", OP_DIMS(6, 5), 2, ADAM),
     OPTIMIZER(adam, "wide", OP_DIMS(3, 67), 2, ADAM),

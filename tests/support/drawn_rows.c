@@ -263,6 +263,22 @@ static bool scatter_add(drawn_case *d)
     return true;
 }
 
+static bool gather_update(drawn_case *d)
+{
+    td_shape indices, table;
+    d->c.op = &tdi_op_gather_update;
+    if (!draw_indices(d, &indices, &table))
+        return false;
+    td_shape rows = indices;
+    for (int axis = 1; axis < table.rank; axis++)
+        rows.dim[rows.rank++] = table.dim[axis];
+    drawn_build_as(d, d->c.op, NULL);
+    drawn_leaf(d, table);
+    drawn_numbers(d, indices, table.dim[0]);
+    drawn_leaf(d, rows);
+    return true;
+}
+
 const drawn_kind drawn_rows[] = {{"softmax", softmax, 1},
                                  {"softmax_grad", softmax_grad, 1},
                                  {"sparse cross-entropy", sparse_cross_entropy, 1},
@@ -276,4 +292,5 @@ const drawn_kind drawn_rows[] = {{"softmax", softmax, 1},
                                  {"batch_norm_inference", batch_norm_inference, 1},
                                  {"gather", gather, 1},
                                  {"scatter_add", scatter_add, 1},
+                                 {"gather_update", gather_update, 1},
                                  {0}};

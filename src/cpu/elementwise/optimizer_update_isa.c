@@ -60,14 +60,18 @@ TDI_INLINE void adam_vector(tdi_update k, tdi_stretch s)
     tdi_store(s.out, w - over_root(m, v, k.epsilon) * k.rate);
 }
 
+TDI_INLINE void plain_sgd_vector(tdi_update k, tdi_stretch s)
+{
+    tdi_vector w = tdi_load(s.weight);
+    w -= w * k.decay;
+    tdi_store(s.out, w - clipped(tdi_load(s.gradient), k.clip) * k.rate);
+}
+
+/* With momentum. */
 TDI_INLINE void sgd_vector(tdi_update k, tdi_stretch s)
 {
     tdi_vector w = tdi_load(s.weight), step = clipped(tdi_load(s.gradient), k.clip) * k.rate;
     w -= w * k.decay;
-    if (!s.slot[0]) {
-        tdi_store(s.out, w - step);
-        return;
-    }
     tdi_vector fast = tdi_load(s.slot[0]) * k.kept - step;
     tdi_store(s.slot[0], fast);
     tdi_store(s.out, w + (k.nesterov ? fast * k.momentum - step : fast));
@@ -123,9 +127,13 @@ static void plain_adam_loop(tdi_update k, tdi_stretch s, int64_t n)
     loop(k, s, n, adam_vector);
 }
 
+/* Without a branch inside: the compiler would fuse multiplications behind it in some loops and not in others. */
 static void sgd_loop(tdi_update k, tdi_stretch s, int64_t n)
 {
-    loop(k, s, n, sgd_vector);
+    if (s.slot[0])
+        loop(k, s, n, sgd_vector);
+    else
+        loop(k, s, n, plain_sgd_vector);
 }
 
 void TDI_ISA_NAME(tdi_update_stretch)(const tdi_update *update, int64_t n, tdi_stretch s)

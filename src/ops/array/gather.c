@@ -74,18 +74,24 @@ tdi_node *tdi_gather(tdi_graph *graph, tdi_node *table, tdi_node *indices)
 
 /* ---- scatter_add ---- */
 
+td_status tdi_want_gathered(const tdi_node *node, int i, const td_shape *table, tdi_error *error)
+{
+    td_shape expected = {0};
+    TDI_TRY(tdi_want_dtype(node, i, TD_INT32, error));
+    TDI_TRY(tdi_want_dtype(node, i + 1, TD_FLOAT32, error));
+    TDI_TRY(check_table(table, error));
+    const td_shape *indices = &node->in[i]->shape, *rows = &node->in[i + 1]->shape;
+    TDI_TRY(gathered_shape(table, indices, &expected, error));
+    if (tdi_shape_equal(&expected, rows))
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "rows %s at indices %s into %s: the rows must be %s", TDI_TEXT(rows),
+                    TDI_TEXT(indices), TDI_TEXT(table), TDI_TEXT(&expected));
+}
+
 static td_status scatter_add_infer(tdi_node *node, tdi_error *error)
 {
     const td_shape *shape = &((const tdi_shape_attrs *)node->attrs)->shape;
-    td_shape expected = {0};
-    TDI_TRY(tdi_want_dtype(node, 0, TD_INT32, error));
-    TDI_TRY(tdi_want_dtype(node, 1, TD_FLOAT32, error));
-    TDI_TRY(check_table(shape, error));
-    TDI_TRY(gathered_shape(shape, &node->in[0]->shape, &expected, error));
-    if (!tdi_shape_equal(&expected, &node->in[1]->shape))
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "rows %s at indices %s into %s: the rows must be %s",
-                        TDI_TEXT(&node->in[1]->shape), TDI_TEXT(&node->in[0]->shape), TDI_TEXT(shape),
-                        TDI_TEXT(&expected));
+    TDI_TRY(tdi_want_gathered(node, 0, shape, error));
     node->shape = *shape;
     node->dtype = TD_FLOAT32;
     return TD_OK;

@@ -168,11 +168,11 @@ static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int thr
 }
 
 /* Some rows of the result may be met far more often than others, so that one thread adds nearly all. This costs the
- * balance little where a thread's rows are more to clear, and later to update. */
+ * balance little where a thread's rows are more to clear, and later to update: not where only rows met are touched. */
 static tdi_split split_scatter(const tdi_node *node, const tdi_placing *p, int threads)
 {
     bool sparse = tdi_shape_elements(&p->call->in[1].shape) * threads <= tdi_shape_elements(&p->call->out.shape);
-    return (sparse ? by_rows : by_columns_or_rows)(node, p, threads);
+    return (sparse && !node->op->touches ? by_rows : by_columns_or_rows)(node, p, threads);
 }
 
 /* A convolution's filter is updated as a flat run of elements. Its gradient may be shared by columns, but as shares of

@@ -32,6 +32,9 @@ typedef struct tdi_placing {
  * shared. Of two threads both share whatever can be shared. */
 tdi_placement tdi_place(const tdi_node *node, const tdi_placing *placing);
 
+/* The share, of 1, of the node's value and of input 0 that its call touches at most (tdi_op.touches). */
+double tdi_share_touched(const tdi_node *node, const tdi_call *call);
+
 /* Nanoseconds that a node takes when the first `threads` share it by `split`, with the meeting before it that sharing
  * it so asks for. `owners`: the number of threads that have rows of its weight in their caches. */
 double tdi_price(const tdi_node *node, const tdi_placing *placing, tdi_split split, int threads, int owners);

@@ -34,6 +34,13 @@ static double bytes_of(const tdi_value *value)
     return (double)tdi_shape_elements(&value->shape) * (double)td_dtype_size(value->dtype);
 }
 
+double tdi_share_touched(const tdi_node *node, const tdi_call *call)
+{
+    int touches = node->op->touches;
+    double all = bytes_of(&call->out), most = touches ? bytes_of(&call->in[touches]) : all;
+    return most < all ? most / all : 1;
+}
+
 /* The largest share of a thread, of 1. */
 static double largest_share(const tdi_call *call, tdi_split split, int threads)
 {
@@ -96,7 +103,8 @@ double tdi_price(const tdi_node *node, const tdi_placing *p, tdi_split split, in
 {
     const tdi_call *call = p->call;
     int64_t steps = steps_inside(node, call, split);
-    double own = bytes_of(&call->out), others = taken_away(node, p, split, threads, owners);
+    double touched = tdi_share_touched(node, call), own = bytes_of(&call->out) * touched,
+           others = taken_away(node, p, split, threads, owners);
     bool meets = split == TDI_DEPTH, constant = true;
     if (split == TDI_DEPTH) /* the other threads' sums */
         others += own * (1 - 1 / (double)threads);
@@ -108,7 +116,7 @@ double tdi_price(const tdi_node *node, const tdi_placing *p, tdi_split split, in
         if (reads == TDI_WHOLE && !steps && !node->op->dealt)
             others += bytes_of(&call->in[i]) * share_of_others(in, p, threads);
         if (reads != TDI_WHOLE || steps || threads == 1 || node->op->dealt)
-            own += bytes_of(&call->in[i]) / tdi_dealt_among(node);
+            own += bytes_of(&call->in[i]) * (i == 0 ? touched : 1) / tdi_dealt_among(node);
         meets = meets || (!is_given(in) && !reads_own(in, p, reads, threads));
         constant = constant && in->op->constant;
     }
