@@ -67,10 +67,21 @@ TDI_INLINE void plain_sgd_vector(tdi_update k, tdi_stretch s)
     tdi_store(s.out, w - clipped(tdi_load(s.gradient), k.clip) * k.rate);
 }
 
+/* The product as it is: not fused with what it is added to, where the compiler could fuse either of two products. */
+TDI_INLINE tdi_vector rounded(tdi_vector product)
+{
+#if defined(__x86_64__)
+    __asm__("" : "+x"(product));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(product));
+#endif
+    return product;
+}
+
 /* With momentum. */
 TDI_INLINE void sgd_vector(tdi_update k, tdi_stretch s)
 {
-    tdi_vector w = tdi_load(s.weight), step = clipped(tdi_load(s.gradient), k.clip) * k.rate;
+    tdi_vector w = tdi_load(s.weight), step = rounded(clipped(tdi_load(s.gradient), k.clip) * k.rate);
     w -= w * k.decay;
     tdi_vector fast = tdi_load(s.slot[0]) * k.kept - step;
     tdi_store(s.slot[0], fast);
