@@ -228,8 +228,8 @@ static void separators_and_ends(void **state)
                                         "a,b\r\n1,2\r\n\r\n",
                                         "\"a;b;c\",b\n1,2\n",
                                         "a,b\r1,2\r",
-                                        "\xef\xbb\xbf"
-                                        "a;b\n1;2",
+                                        ("\xef\xbb\xbf"
+                                         "a;b\n1;2"),
                                         "a,b\nTrue,2\n",
                                         "a,\"b\nc\"\n1,\"2\"\n"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {

@@ -183,7 +183,7 @@ static int create(void **state)
     tdi_loop *loop;
     td_status status = tdi_loop_create(&loop, NULL);
     *state = loop;
-    return status;
+    return status == TD_OK ? 0 : -1;
 }
 
 static int release(void **state)

@@ -27,7 +27,7 @@ void tdi_leave_out(tdi_left_out *left, tdi_leave why, const char *path)
 void tdi_left_out_sentence(const tdi_left_out *left, const char *folder, char *sentence, size_t size)
 {
     static const char *const whys[TDI_LEAVE_COUNT] = {
-        "whose names do not end in " TDI_IMAGE_ENDINGS, "hidden", "beside the folders that are used",
+        ("whose names do not end in " TDI_IMAGE_ENDINGS), "hidden", "beside the folders that are used",
         "links to folders, which are not followed", "folders, as only the images directly in the folder are used"};
     size_t used = 0;
     *sentence = '\0';

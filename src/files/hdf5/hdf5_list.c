@@ -51,11 +51,11 @@ static td_status add_link(void *argument, const tdi_hdf5_link *link, tdi_error *
 }
 
 /* An array has a shape; a type of its own neither that nor links. */
-static int kind_of(tdi_hdf5_file *file, uint64_t address)
+static tdi_hdf5_kind kind_of(tdi_hdf5_file *file, uint64_t address)
 {
     tdi_hdf5_header header;
     tdi_error unreadable = {0};
-    int kind = TDI_HDF5_NEITHER;
+    tdi_hdf5_kind kind = TDI_HDF5_NEITHER;
     if (tdi_hdf5_header_read(file, address, &header, &unreadable) != TD_OK ||
         tdi_hdf5_header_find(&header, TDI_HDF5_SHAPE))
         kind = TDI_HDF5_ARRAY;

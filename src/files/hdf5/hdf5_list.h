@@ -4,11 +4,13 @@
 
 #include "files/hdf5/hdf5_file.h"
 
+typedef enum tdi_hdf5_kind { TDI_HDF5_ARRAY, TDI_HDF5_GROUP, TDI_HDF5_NEITHER } tdi_hdf5_kind;
+
 typedef struct tdi_hdf5_listed {
     char *path; /* "group/name" */
     uint64_t address;
     int depth; /* number of groups above it but for the root */
-    enum { TDI_HDF5_ARRAY, TDI_HDF5_GROUP, TDI_HDF5_NEITHER } kind;
+    tdi_hdf5_kind kind;
 } tdi_hdf5_listed;
 
 typedef struct tdi_hdf5_list {
