@@ -306,8 +306,9 @@ static void say_it_trains_alone(void)
 {
     const char *cluster = getenv("TF_CONFIG");
     if (cluster && strstr(cluster, "\"cluster\""))
-        tool_say("TF_CONFIG describes a cluster, but this process trains alone, a model of its own: processes that train "
-                 "one model together are not there yet");
+        tool_say(
+            "TF_CONFIG describes a cluster, but this process trains alone, a model of its own: processes that train "
+            "one model together are not there yet");
 }
 
 static int run(const struct options *options)
