@@ -314,12 +314,12 @@ static td_status set_name(tdi_csv_header *header, int at, tdi_error *error)
 /* Makes the cells of a row, which may be one that will be refused, as many as the other rows have. */
 static td_status resize(tdi_csv_header *header, int count, tdi_error *error)
 {
+    while (header->count > count)
+        free(header->names[--header->count]);
     char **names = realloc(header->names, ((size_t)count + 1) * sizeof *names);
     if (!names)
         return tdi_no_memory(error);
     header->names = names;
-    while (header->count > count)
-        free(names[--header->count]);
     while (header->count < count)
         names[header->count++] = NULL;
     return TD_OK;
