@@ -27,10 +27,9 @@ enum { NAME_BYTES = 96 };
 static const uint32_t wakes_all = 1u << 30; /* more than a counter can be waited for */
 
 typedef struct operation {
-    int begun;       /* workers that have begun it in the step under way; under the lock */
-    uint32_t posted; /* steps; under the lock */
-    uint32_t step;   /* that is being moved, or was moved last; the courier's, as the next two */
-    int64_t left;    /* frames that have not arrived, and own ones that have not been taken over */
+    int begun;     /* workers that have begun it in the step under way; under the lock */
+    uint32_t step; /* that is being moved, or was moved last; the courier's, as the next two */
+    int64_t left;  /* frames that have not arrived, and own ones that have not been taken over */
     bool moving;
     tdi_event done; /* steps */
     tdi_latch latch;
@@ -417,7 +416,6 @@ static void exchange_begin(tdi_communicator *communicator, int id)
     last = ++operation->begun == h->program->group.workers;
     if (last) {
         operation->begun = 0;
-        operation->posted++;
         posted = add_post(x, h->program, id);
     }
     pthread_mutex_unlock(&x->lock);

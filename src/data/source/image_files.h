@@ -19,7 +19,7 @@ typedef struct tdi_image_form {
 /* What the arguments say of the inputs' form: the model's first input, and image_size before it. */
 tdi_image_form tdi_image_form_wanted(const td_open_args *args);
 
-/* Settles what is open: the size is that of the first image that can be read (for a flat input, that fits), and there
+/* Resolves what is open: the size is that of the first image that can be read (for a flat input, that fits), and there
  * are 3 channels when one of the images has colours. Without `skip` the first file must have the size already. */
 td_status tdi_image_form_resolve(const tdi_paths *files, bool skip, tdi_image_form *form, tdi_error *error);
 

@@ -24,7 +24,7 @@ td_status tdi_images_add_classes(tdi_images *source, const td_open_args *args, c
 td_status tdi_images_add_pairs(tdi_images *source, const td_open_args *args, const char *images, const char *labels,
                                tdi_error *error);
 
-/* Adds the column of the images that were listed from `path`, and settles their form. */
+/* Adds the column of the images that were listed from `path`, and resolves their form. */
 td_status tdi_images_add_x(tdi_images *source, const td_open_args *args, const char *path, tdi_error *error);
 /* Adds the column of targets. */
 void tdi_images_add_y(tdi_images *source, td_dtype dtype, const td_shape *shape);
