@@ -101,6 +101,7 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_configuration *con
         runtime->sharing = configuration->sharing;
     } else {
         TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
+        runtime->float32 = runtime->strategy->float32;
         if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model))
             tdi_say_float32(model, runtime->devices[0]->no_bfloat16);
     }
