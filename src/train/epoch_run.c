@@ -91,7 +91,7 @@ static void blame(const tdi_epoch_run *run, tdi_error *error)
     int64_t step = run->done - 1, left = run->samples - step * run->batch;
     int64_t count = left < run->batch ? left : run->batch;
     tdi_source *source = run->source;
-    if (source->sequential || step < 0)
+    if (source->sequential || run->own.shards || step < 0)
         return;
     *error = (tdi_error){0};
     for (int column = 0; column < tdi_source_columns(source); column++) {
@@ -200,7 +200,8 @@ static td_status run_prefetched(tdi_epoch_run *run, tdi_runtime *runtime, tdi_er
                               .threads = run->input_threads,
                               .one_by_one = run->source->on_demand,
                               .stop = run->job.stop};
-    if (!run->source->sequential) { /* a stream's rows come one behind the other, whoever they are for */
+    if (!run->source->sequential ||
+        run->own.shards) { /* a stream's rows come one behind the other, whoever they are for */
         spec.shards = tdi_runtime_shards(runtime);
         tdi_runtime_own_shards(runtime, &spec.first_shard, &spec.end_shard);
     }
@@ -219,10 +220,12 @@ static td_status run_feed(tdi_epoch_run *run, tdi_runtime *runtime, tdi_error *e
                             .order = run->order,
                             .batch = run->batch,
                             .model = run->model,
+                            .own = run->own,
                             .in_order = run->in_order,
                             .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
     run->job.feed = tdi_feed_source(&feed);
-    bool each_in_turn = run->source->on_demand || (run->source->sequential && tdi_in_group(run->model));
+    bool each_in_turn =
+        run->source->on_demand || (run->source->sequential && tdi_in_group(run->model) && !run->own.shards);
     bool several = run->steps - run->done > (each_in_turn ? 0 : 1), ahead = several && makes_rows(run);
     return ahead || is_open(run) ? run_prefetched(run, runtime, error) : run_chunks(run, runtime, error);
 }
@@ -230,11 +233,13 @@ static td_status run_feed(tdi_epoch_run *run, tdi_runtime *runtime, tdi_error *e
 td_status tdi_run_epoch(tdi_epoch_run *run, tdi_error *error)
 {
     tdi_runtime *runtime;
+    int64_t each;
+    (void)tdi_own_rows_of(&run->own, run->batch, &each);
     run->job.stop = &run->model->context->stop;
     tdi_source_run facts = {.order = run->order,
-                            .first = run->done * run->batch,
-                            .samples = run->samples,
-                            .batch = run->batch,
+                            .first = run->done * each,
+                            .samples = run->own.shards ? run->steps * each : run->samples,
+                            .batch = each,
                             .seed = run->job.seed,
                             .epoch = run->epoch,
                             .training = run->job.mode == TDI_TRAIN,
