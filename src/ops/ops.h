@@ -35,7 +35,7 @@
     X(count_valid) X(valid_weights) X(class_weights) X(batch_mean) X(batch_mean_grad)                                  \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(in_top_k)                              \
     X(accumulate) X(class_pairs) X(count_pairs) X(buckets) X(bucket_sums)                                              \
-    X(regularization) X(regularize) X(all_gather) X(reduce_scatter)                                                    \
+    X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(all_reduce)                                      \
     X(accumulate_gradient) X(squared_norm) X(clip_factor) X(clip_by_norm)                                              \
     X(sgd) X(adam) X(gather_update) X(matmul_update) X(leave_gradient) X(joint_update) X(moving_average)
 /* clang-format on */
@@ -170,6 +170,7 @@ typedef struct tdi_matmul_attrs {
     bool transpose_a, transpose_b;
     int activation; /* set by the fuse pass; an element-wise td_activation whose derivative comes from its output */
     int slope;      /* set by the fuse pass, where b is transposed: f, such a function; TD_LINEAR: none */
+    bool product;   /* set by the fuse pass, of a leave_gradient: never the factors, as an all_reduce adds it up */
 } tdi_matmul_attrs;
 tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_a, bool transpose_b);
 
@@ -469,9 +470,12 @@ float tdi_tree_sum(float *const *values, int count, int64_t offset);
 typedef struct tdi_reduce_scatter_attrs {
     int shards; /* set by the constructor, from the graph */
 } tdi_reduce_scatter_attrs;
-/* The sum over shards of a variable's gradient by tdi_tree_sum, in shard 0's arena; each replica computes its own
- * range. In the update phase. */
+/* The sum over shards of a variable's gradient by tdi_tree_sum, among the reduced gradients, which are in shard 0's
+ * arena; each replica computes its own range. In the update phase. */
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
+/* The same sum where other processes compute some of the shards: a REDUCE has brought it to the reduced gradients, so
+ * that nothing is left to compute. */
+tdi_node *tdi_all_reduce(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
 
 /* ---- regularizers ---- */
 

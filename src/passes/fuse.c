@@ -198,15 +198,28 @@ static bool fuse_matmul_update(tdi_rewriter *r, tdi_node *node)
            tdi_remark(r, node, "matmul", optimizer->name);
 }
 
+/* Where other processes have some of the shards, the product that one process would compute in the update: the same
+ * bits. */
+static bool leave_product(tdi_rewriter *r, tdi_node *gradient)
+{
+    tdi_matmul_attrs attrs = *(const tdi_matmul_attrs *)gradient->attrs;
+    attrs.product = true;
+    return tdi_replace(gradient, &tdi_op_leave_gradient, &attrs, 2, gradient->in) != NULL &&
+           tdi_remark(r, gradient, "matmul", "all_reduce");
+}
+
 /* Of several shards: each leaves what the update computes the sum of their gradients from. Replicas share the update by
  * rows. What reads the new weight before they meet (an average) would go on with other ranges: then it is left. */
 static bool fuse_joint_update(tdi_rewriter *r, tdi_node *node)
 {
     const tdi_op *optimizer = node->op;
-    tdi_node *sum = node->in[1], *gradient = sum->op == &tdi_op_reduce_scatter ? sum->in[0] : NULL;
+    tdi_node *sum = node->in[1];
+    tdi_node *gradient = sum->op == &tdi_op_reduce_scatter || sum->op == &tdi_op_all_reduce ? sum->in[0] : NULL;
     if (!gradient || tdi_use_count(r->def_use, node) || tdi_use_count(r->def_use, sum) != 1 ||
         !is_own_product(r, gradient) || !is_float32(gradient->in[1]) || !tdi_shape_has_batch(&gradient->in[0]->shape))
         return false;
+    if (sum->op == &tdi_op_all_reduce)
+        return leave_product(r, gradient);
     const td_shape *a = &gradient->in[0]->shape;
     tdi_joint_update_attrs attrs = {.of = {optimizer, *(const tdi_optimizer_attrs *)node->attrs},
                                     .shards = node->graph->shards,

@@ -12,7 +12,7 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
                                         .values = runtime->state->host_values,
                                         .slots = runtime->state->host_slots,
                                         .gradients = state->gradients,
-                                        .reduced = runtime->gradients[0],
+                                        .reduced = tdi_reduced_gradients(runtime),
                                         .exchange = runtime->modes[mode].exchange,
                                         .metrics = state->metrics[mode],
                                         .control = worker->control,

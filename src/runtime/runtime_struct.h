@@ -71,7 +71,8 @@ struct tdi_runtime {
     tdi_idle_threads idle;
     bool is_trial; /* its threads are used as tdi_fix_threads says, and not as the governor would */
     tdi_shard_state *shards;
-    float **gradients; /* [shards]: every shard's arena */
+    float **gradients; /* [shards]: every shard's arena; NULL of those of other processes */
+    float *sums;       /* where an exchange brings the sums over all shards; NULL: shard 0's arena serves */
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
@@ -198,10 +199,16 @@ static inline int tdi_worker_first_shard(const tdi_runtime *runtime, int worker)
     return d->own_first + tdi_own_shards(d) * worker / d->workers;
 }
 
-/* Another process computes the shard. Here it has a gradient arena and accumulators, which that process fills. */
+/* Another process computes the shard. Here it has accumulators, which are brought when a job ends. */
 static inline bool tdi_is_remote(const tdi_runtime *runtime, int shard)
 {
     return shard < runtime->division.own_first || shard >= tdi_own_end(&runtime->division);
+}
+
+/* Where reduced gradients stand, in the layout of the gradient arenas. */
+static inline float *tdi_reduced_gradients(const tdi_runtime *runtime)
+{
+    return runtime->sums ? runtime->sums : runtime->gradients[0];
 }
 
 static inline int tdi_worker_of(const tdi_runtime *runtime, int shard)

@@ -127,12 +127,18 @@ static tdi_node *build_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, c
     return tdi_reduce_scatter(graph, gradient, leaf[2]->variable);
 }
 
+/* Leaves: x, dy, weight. Nobody brings a sum here: the first shard's gradient stands in its place. */
+static tdi_node *build_all_reduce(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *node = build_reduce_scatter(graph, leaf, c);
+    return node ? tdi_all_reduce(graph, node->in[0], leaf[2]->variable) : NULL;
+}
+
 /* Leaves weight, x, dy. */
 static tdi_node *build_left(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    (void)c;
-    tdi_node *left =
-        tdi_node_create(graph, &tdi_op_leave_gradient, ATTRS(tdi_matmul_attrs, .transpose_a = true), 2, leaf + 1);
+    const void *attrs = c->op == &tdi_op_leave_gradient ? c->attrs : ATTRS(tdi_matmul_attrs, .transpose_a = true);
+    tdi_node *left = tdi_node_create(graph, &tdi_op_leave_gradient, attrs, 2, leaf + 1);
     if (left) {
         left->home = TDI_HOME_GRADIENT;
         left->variable = leaf[0]->variable;
@@ -488,6 +494,18 @@ const op_case op_cases_training[] = {
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 5)}, {.shape = OP_DIMS(BATCH, 7)}, {.shape = OP_DIMS(5, 7)}},
      SHARES(2, 0, 3)},
+    {.op = &tdi_op_all_reduce,
+     .name = "a sum that is there",
+     .build = build_all_reduce,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}, {.shape = OP_DIMS(BATCH, 7)}, {.shape = OP_DIMS(5, 7)}}},
+    {.op = &tdi_op_leave_gradient,
+     .name = "the product, which others add up",
+     .attrs = ATTRS(tdi_matmul_attrs, .transpose_a = true, .product = true),
+     .build = build_left,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(33, 21)}, {.shape = OP_DIMS(BATCH, 33)}, {.shape = OP_DIMS(BATCH, 21)}},
+     SHARES(1, 2, 2)},
     LEAVE("its factors, which are few", OP_DIMS(33, 21), OP_DIMS(BATCH, 33), OP_DIMS(BATCH, 21), SHARES(1, 2, 2)),
     LEAVE("the product, which is small", OP_DIMS(5, 7), OP_DIMS(BATCH, 5), OP_DIMS(BATCH, 7), SHARES(0, 1, 1)),
     LEAVE("factors of several positions", OP_DIMS(70, 30), OP_DIMS(BATCH, 3, 70), OP_DIMS(BATCH, 3, 30),

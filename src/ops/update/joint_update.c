@@ -27,7 +27,8 @@ static bool are_few(const td_shape *gradient, int64_t depth)
 
 bool tdi_leaves_factors(const tdi_call *call)
 {
-    return are_few(&call->out.shape, tdi_outer_extent(&call->in[0].shape));
+    bool product = ((const tdi_matmul_attrs *)call->attrs)->product;
+    return !product && are_few(&call->out.shape, tdi_outer_extent(&call->in[0].shape));
 }
 
 void tdi_leave_factors(const tdi_call *call)
@@ -60,8 +61,8 @@ static tdi_split leave_gradient_reads(const tdi_node *node, int i, tdi_split spl
 
 static void leave_gradient_describe(const tdi_node *node, char *text, size_t size)
 {
-    (void)node;
-    snprintf(text, size, "a' . b; of few rows, a and b, for the update to multiply");
+    bool product = ((const tdi_matmul_attrs *)node->attrs)->product;
+    snprintf(text, size, product ? "a' . b" : "a' . b; of few rows, a and b, for the update to multiply");
 }
 
 const tdi_op tdi_op_leave_gradient = {.name = "leave_gradient",
