@@ -69,17 +69,11 @@ static size_t range_bytes(const tdi_collective *collective, int shards)
     return (size_t)collective->transfers[0].size * (size_t)shards;
 }
 
-static int shards_of(const tdi_exchange *x, int process)
-{
-    return x->first_shard[process + 1] - x->first_shard[process];
-}
-
 /* Where a process's shards have their values of a GATHER, one behind the other. */
-static char *range_of(const tdi_exchange *x, const tdi_exchange_program *p, const tdi_collective *collective,
-                      int process)
+static char *range_of(const tdi_exchange_program *p, const tdi_collective *collective, int process)
 {
     const tdi_transfer *transfer = &collective->transfers[0];
-    return *p->group.exchange + transfer->offset + transfer->size * x->first_shard[process];
+    return *p->group.exchange + transfer->offset + transfer->size * p->deal->first_shard[process];
 }
 
 static void trace_begin(tdi_exchange *x, tdi_operation *operation)
@@ -229,10 +223,10 @@ static void gather(tdi_exchange *x, const tdi_exchange_program *p, const tdi_ope
                    const tdi_collective *collective)
 {
     tdi_frame frame = frame_of(p, operation, KIND_RANGE);
-    frame.length = (uint32_t)range_bytes(collective, shards_of(x, x->self));
-    frame.shard = (uint32_t)x->first_shard[x->self];
-    if (shards_of(x, x->self))
-        send_to_all(x, &frame, range_of(x, p, collective, x->self));
+    frame.length = (uint32_t)range_bytes(collective, tdi_deal_shards(p->deal, x->self));
+    frame.shard = (uint32_t)p->deal->first_shard[x->self];
+    if (tdi_deal_shards(p->deal, x->self))
+        send_to_all(x, &frame, range_of(p, collective, x->self));
 }
 
 static void move_collective(tdi_exchange *x, const tdi_exchange_program *p, int id)
@@ -297,10 +291,10 @@ static tdi_sink_answer place_range(tdi_exchange *x, const tdi_exchange_program *
                                    void **place, tdi_error *error)
 {
     const tdi_collective *collective = &p->group.collectives->at[frame->id];
-    if (collective->kind != TDI_GATHER || frame->shard != (uint32_t)x->first_shard[peer] ||
-        frame->length != range_bytes(collective, shards_of(x, peer)))
+    if (collective->kind != TDI_GATHER || frame->shard != (uint32_t)p->deal->first_shard[peer] ||
+        frame->length != range_bytes(collective, tdi_deal_shards(p->deal, peer)))
         return refuse(x, peer, frame, "which is not its range", error);
-    *place = range_of(x, p, collective, peer);
+    *place = range_of(p, collective, peer);
     return TDI_TAKE;
 }
 

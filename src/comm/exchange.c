@@ -70,10 +70,10 @@ static bool moves(const tdi_exchange_program *p, int id)
 static void combine(const handle *h, int id)
 {
     const tdi_exchange_program *p = h->program;
-    const tdi_exchange *x = p->exchange;
-    int first = x->first_shard[x->self], own = x->first_shard[x->self + 1] - first, workers = p->group.workers;
+    const tdi_deal *deal = p->deal;
+    int first = deal->first_shard[deal->self], own = tdi_deal_shards(deal, deal->self), workers = p->group.workers;
     const tdi_combining combining = {.order = p->order,
-                                     .self = x->self,
+                                     .self = deal->self,
                                      .collective = collective_of(p, id),
                                      .gradients = p->group.gradients,
                                      .begun = p->operations[id].combining};
@@ -200,12 +200,12 @@ static handle *add_handle(tdi_exchange_program *p, tdi_communicator *local)
 /* ---- programs ---- */
 
 /* The frames that come in a step to a process, and those that it sends. */
-static int64_t frames_of_gather(const tdi_exchange *x)
+static int64_t frames_of_gather(const tdi_deal *deal)
 {
     int64_t frames = 0;
-    for (int process = 0; process < x->processes; process++)
-        if (x->first_shard[process + 1] > x->first_shard[process])
-            frames += process == x->self ? x->processes - 1 : 1;
+    for (int process = 0; process < deal->processes; process++)
+        if (tdi_deal_shards(deal, process))
+            frames += process == deal->self ? deal->processes - 1 : 1;
     return frames;
 }
 
@@ -219,18 +219,17 @@ static int64_t bytes_of(const tdi_collective *collective, int shards)
 
 static td_status make_operation(tdi_exchange_program *p, int id, tdi_error *error)
 {
-    const tdi_exchange *x = p->exchange;
     const tdi_collective *collective = collective_of(p, id);
     tdi_operation *operation = &p->operations[id];
     tdi_reduction **reduction = &operation->reduction;
     operation->track = -1;
-    operation->heavy = !tdi_courier_is_little(bytes_of(collective, p->group.shards));
-    operation->expected = frames_of_gather(x);
+    operation->heavy = !tdi_courier_is_little(bytes_of(collective, p->deal->shards));
+    operation->expected = frames_of_gather(p->deal);
     if (collective->kind == TDI_REDUCE) {
-        operation->combining = calloc((size_t)p->group.shards, sizeof *operation->combining);
+        operation->combining = calloc((size_t)p->deal->shards, sizeof *operation->combining);
         if (!operation->combining)
             return tdi_no_memory(error);
-        TDI_TRY(tdi_reduction_create(p->order, x->processes, x->self, collective, reduction, error));
+        TDI_TRY(tdi_reduction_create(p->order, p->deal, collective, reduction, error));
         operation->heavy = operation->heavy || !(*reduction)->direct;
         operation->expected = tdi_reduction_arrivals(*reduction) + tdi_reduction_sends(*reduction);
     }
@@ -240,12 +239,10 @@ static td_status make_operation(tdi_exchange_program *p, int id, tdi_error *erro
 
 static td_status make_operations(tdi_exchange_program *p, tdi_error *error)
 {
-    const tdi_exchange *x = p->exchange;
-    const tdi_deal deal = {x->processes, x->self, p->group.shards, x->first_shard, NULL};
     p->operations = tdi_buffer_create((size_t)p->group.collectives->count * sizeof *p->operations + 1);
     if (!p->operations)
         return tdi_no_memory(error);
-    TDI_TRY(tdi_sum_order_create(&deal, &p->order, error));
+    TDI_TRY(tdi_sum_order_create(p->deal, &p->order, error));
     for (int id = 0; id < p->group.collectives->count; id++)
         if (moves(p, id))
             TDI_TRY(make_operation(p, id, error));
@@ -267,13 +264,13 @@ static void link_program(tdi_exchange *x, tdi_exchange_program *p)
     tdi_courier_unlock(x);
 }
 
-static td_status add_program(tdi_exchange *x, const tdi_group_spec *group, tdi_exchange_program **program,
-                             tdi_error *error)
+static td_status add_program(tdi_exchange *x, const tdi_deal *deal, const tdi_group_spec *group,
+                             tdi_exchange_program **program, tdi_error *error)
 {
     tdi_exchange_program *p = calloc(1, sizeof *p);
     if (!p)
         return tdi_no_memory(error);
-    *p = (tdi_exchange_program){.exchange = x, .group = *group, .references = group->workers};
+    *p = (tdi_exchange_program){.exchange = x, .deal = deal, .group = *group, .references = group->workers};
     td_status status = make_operations(p, error);
     if (status != TD_OK) {
         free_program(p);
@@ -301,8 +298,8 @@ static td_status add_handles(tdi_exchange_program *p, tdi_communicator **local, 
     return tdi_no_memory(error);
 }
 
-td_status tdi_exchange_connect(tdi_exchange *x, const tdi_group_spec *group, tdi_communicator **handles,
-                               tdi_error *error)
+td_status tdi_exchange_connect(tdi_exchange *x, const tdi_deal *deal, const tdi_group_spec *group,
+                               tdi_communicator **handles, tdi_error *error)
 {
     tdi_exchange_program *p = NULL;
     tdi_communicator **local = calloc((size_t)group->workers, sizeof *local);
@@ -311,7 +308,7 @@ td_status tdi_exchange_connect(tdi_exchange *x, const tdi_group_spec *group, tdi
     td_status status = tdi_local_group_create(group, local, error);
     bool connected = status == TD_OK;
     if (connected)
-        status = add_program(x, group, &p, error);
+        status = add_program(x, deal, group, &p, error);
     for (int w = 0; connected && !p && w < group->workers; w++)
         local[w]->release(local[w]);
     if (p)
@@ -346,11 +343,6 @@ bool tdi_exchange_stops(tdi_exchange *x, uint32_t step)
         return false;
     atomic_store(&x->wishes_stop, false);
     return true;
-}
-
-const tdi_exchange_shards *tdi_exchange_get_shards(const tdi_exchange *x)
-{
-    return &x->shards;
 }
 
 uint64_t tdi_exchange_sent(const tdi_exchange *x)
@@ -388,7 +380,7 @@ static bool label_program(const tdi_exchange_program *p, tdi_trace *trace)
         if (!moves(p, id) || operation->labelled == tdi_trace_id(trace))
             continue;
         snprintf(about, sizeof about, "collective %d, %lld bytes", id,
-                 (long long)bytes_of(collective_of(p, id), p->group.shards));
+                 (long long)bytes_of(collective_of(p, id), p->deal->shards));
         operation->label = tdi_trace_label(trace, names[collective_of(p, id)->kind], "communication", about);
         operation->labelled = tdi_trace_id(trace);
         good = good && operation->label;
@@ -420,12 +412,9 @@ static bool copy_spec(tdi_exchange *x, const tdi_exchange_spec *spec)
     x->self = spec->self;
     x->gather.track = -1;
     x->gather.left = x->gather.expected = 2 * (int64_t)(n - 1);
-    x->first_shard = malloc((n + 1) * sizeof *x->first_shard);
     x->peers = calloc(n, sizeof *x->peers);
-    if (!x->first_shard || !x->peers)
+    if (!x->peers)
         return false;
-    memcpy(x->first_shard, spec->first_shard, (n + 1) * sizeof *x->first_shard);
-    x->shards = (tdi_exchange_shards){x->processes, x->self, x->first_shard};
     for (size_t i = 0; i < n; i++)
         snprintf(x->peers[i].name, sizeof x->peers[i].name, "%s", spec->names[i]);
     return true;
@@ -444,7 +433,6 @@ static void release(tdi_exchange *x)
     pthread_mutex_destroy(&x->lock);
     pthread_mutex_destroy(&x->driving);
     tdi_vec_free(&x->posts);
-    free(x->first_shard);
     if (x->fabric)
         x->fabric->close(x->fabric);
     free(x->peers);

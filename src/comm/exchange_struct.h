@@ -38,6 +38,7 @@ typedef struct tdi_operation {
 typedef struct tdi_exchange_program {
     tdi_exchange *exchange;
     uint32_t number; /* in the order of connecting, from 1 on */
+    const tdi_deal *deal;
     tdi_group_spec group;
     tdi_sum_order *order;
     int references;
@@ -60,8 +61,7 @@ typedef struct tdi_exchange_peer {
 } tdi_exchange_peer;
 
 struct tdi_exchange {
-    int processes, self, *first_shard;
-    tdi_exchange_shards shards;
+    int processes, self;
     tdi_fabric *fabric;       /* driver's; NULL: not started, or given up */
     tdi_exchange_peer *peers; /* [processes] */
     tdi_sinks sinks;

@@ -122,13 +122,13 @@ static bool make(tdi_reduction *r, const tdi_collective *collective)
     return good && make_staging(r);
 }
 
-td_status tdi_reduction_create(const tdi_sum_order *order, int processes, int self, const tdi_collective *collective,
+td_status tdi_reduction_create(const tdi_sum_order *order, const tdi_deal *deal, const tdi_collective *collective,
                                tdi_reduction **reduction, tdi_error *error)
 {
     tdi_reduction *r = *reduction = calloc(1, sizeof *r);
     if (!r)
         return tdi_no_memory(error);
-    *r = (tdi_reduction){.order = order, .processes = processes, .self = self};
+    *r = (tdi_reduction){.order = order, .processes = deal->processes, .self = deal->self};
     if (make(r, collective))
         return TD_OK;
     tdi_reduction_free(r);

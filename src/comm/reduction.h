@@ -34,8 +34,8 @@ typedef struct tdi_reduction {
     const float **values;
 } tdi_reduction;
 
-/* The order and the collective are borrowed. TD_NO_MEMORY; *reduction is NULL then. */
-td_status tdi_reduction_create(const tdi_sum_order *order, int processes, int self, const tdi_collective *collective,
+/* The order, which is the deal's, is borrowed. TD_NO_MEMORY; *reduction is NULL then. */
+td_status tdi_reduction_create(const tdi_sum_order *order, const tdi_deal *deal, const tdi_collective *collective,
                                tdi_reduction **reduction, tdi_error *error);
 void tdi_reduction_free(tdi_reduction *reduction);
 
