@@ -165,8 +165,8 @@ static tdi_frame frame_of(const tdi_exchange_program *p, const tdi_operation *op
                        .step = operation->step};
 }
 
-static tdi_frame slice_frame(const tdi_exchange_program *p, const tdi_operation *operation, const tdi_slice *slice,
-                             int kind)
+static tdi_frame slice_frame(const tdi_exchange_program *p, const tdi_operation *operation,
+                             const tdi_reduction_slice *slice, int kind)
 {
     tdi_frame frame = frame_of(p, operation, kind);
     frame.length = (uint32_t)(slice->size * (int64_t)sizeof(float));
@@ -175,7 +175,7 @@ static tdi_frame slice_frame(const tdi_exchange_program *p, const tdi_operation 
 }
 
 /* Adds up what is there; the sum goes to all that do not add it up themselves. */
-static void add_up(tdi_exchange *x, const tdi_exchange_program *p, tdi_operation *operation, tdi_slice *slice)
+static void add_up(tdi_exchange *x, const tdi_exchange_program *p, tdi_operation *operation, tdi_reduction_slice *slice)
 {
     float *sum = *p->group.sums + slice->offset;
     if (!tdi_slice_add(operation->reduction, slice, sum) || slice->owner != x->self)
@@ -186,7 +186,7 @@ static void add_up(tdi_exchange *x, const tdi_exchange_program *p, tdi_operation
 }
 
 static void send_pieces(tdi_exchange *x, const tdi_exchange_program *p, const tdi_operation *operation,
-                        const tdi_slice *slice)
+                        const tdi_reduction_slice *slice)
 {
     const tdi_reduction *r = operation->reduction;
     tdi_frame frame = slice_frame(p, operation, slice, KIND_PIECE);
@@ -200,7 +200,7 @@ static void send_pieces(tdi_exchange *x, const tdi_exchange_program *p, const td
     }
 }
 
-static void put_own_pieces(const tdi_exchange_program *p, const tdi_reduction *r, tdi_slice *slice)
+static void put_own_pieces(const tdi_exchange_program *p, const tdi_reduction *r, tdi_reduction_slice *slice)
 {
     for (int i = r->first_own; i < r->first_own + r->own; i++)
         tdi_slice_put(slice, i, p->group.gradients[r->order->piece[i].subtree.first] + slice->offset);
@@ -298,7 +298,7 @@ static tdi_sink_answer place_range(tdi_exchange *x, const tdi_exchange_program *
     return TDI_TAKE;
 }
 
-static tdi_slice *slice_of(const tdi_operation *operation, const tdi_frame *frame)
+static tdi_reduction_slice *slice_of(const tdi_operation *operation, const tdi_frame *frame)
 {
     bool floats = operation->reduction && frame->length % sizeof(float) == 0;
     return floats ? tdi_reduction_find(operation->reduction, frame->offset, frame->length / sizeof(float)) : NULL;
@@ -308,7 +308,7 @@ static tdi_sink_answer place_piece(tdi_exchange *x, const tdi_exchange_program *
                                    void **place, tdi_error *error)
 {
     const tdi_operation *operation = &p->operations[frame->id];
-    const tdi_slice *slice = slice_of(operation, frame);
+    const tdi_reduction_slice *slice = slice_of(operation, frame);
     int piece = (int)frame->shard;
     if (!slice || !tdi_adds_up(operation->reduction, slice) || frame->shard >= (uint32_t)p->order->pieces ||
         p->order->piece[piece].process != peer || slice->values[piece])
@@ -320,7 +320,7 @@ static tdi_sink_answer place_piece(tdi_exchange *x, const tdi_exchange_program *
 static tdi_sink_answer place_sum(tdi_exchange *x, const tdi_exchange_program *p, int peer, const tdi_frame *frame,
                                  void **place, tdi_error *error)
 {
-    tdi_slice *slice = slice_of(&p->operations[frame->id], frame);
+    tdi_reduction_slice *slice = slice_of(&p->operations[frame->id], frame);
     if (!slice || slice->owner != peer || slice->has_sum)
         return refuse(x, peer, frame, "which is no sum of it", error);
     slice->has_sum = true;
@@ -399,7 +399,7 @@ static void count_off(tdi_exchange *x, tdi_operation *operation)
 static void take_piece(tdi_exchange *x, const tdi_exchange_program *p, const tdi_frame *frame, const float *values)
 {
     tdi_operation *operation = &p->operations[frame->id];
-    tdi_slice *slice = slice_of(operation, frame);
+    tdi_reduction_slice *slice = slice_of(operation, frame);
     tdi_slice_put(slice, (int)frame->shard, values);
     if (operation->moving)
         add_up(x, p, operation, slice);

@@ -16,7 +16,7 @@ enum {
 
 /* ---- cutting ---- */
 
-typedef tdi_vec(tdi_slice) slices;
+typedef tdi_vec(tdi_reduction_slice) slices;
 
 static int64_t rounded(int64_t floats)
 {
@@ -41,7 +41,8 @@ static bool add_slices(slices *to, int64_t offset, int64_t size, int owner)
 {
     for (int64_t at = 0; at < size; at += MOST) {
         int64_t left = size - at;
-        if (!tdi_push(to, ((tdi_slice){.offset = offset + at, .size = left < MOST ? left : MOST, .owner = owner})))
+        if (!tdi_push(
+                to, ((tdi_reduction_slice){.offset = offset + at, .size = left < MOST ? left : MOST, .owner = owner})))
             return false;
     }
     return true;
@@ -101,7 +102,7 @@ static bool make_staging(tdi_reduction *r)
         return false;
     float *staging = r->staging;
     for (int s = 0; s < r->count; s++) {
-        tdi_slice *slice = &r->slices[s];
+        tdi_reduction_slice *slice = &r->slices[s];
         slice->values = r->values + (size_t)s * values;
         if (!tdi_adds_up(r, slice))
             continue;
@@ -148,7 +149,7 @@ void tdi_reduction_free(tdi_reduction *r)
 
 /* ---- what it consists of ---- */
 
-tdi_slice *tdi_reduction_find(const tdi_reduction *r, uint64_t offset, uint64_t size)
+tdi_reduction_slice *tdi_reduction_find(const tdi_reduction *r, uint64_t offset, uint64_t size)
 {
     int low = 0, high = r->count;
     while (low < high) {
@@ -158,11 +159,11 @@ tdi_slice *tdi_reduction_find(const tdi_reduction *r, uint64_t offset, uint64_t 
         else
             high = middle;
     }
-    tdi_slice *found = low < r->count ? &r->slices[low] : NULL;
+    tdi_reduction_slice *found = low < r->count ? &r->slices[low] : NULL;
     return found && (uint64_t)found->offset == offset && (uint64_t)found->size == size ? found : NULL;
 }
 
-bool tdi_adds_up(const tdi_reduction *r, const tdi_slice *slice)
+bool tdi_adds_up(const tdi_reduction *r, const tdi_reduction_slice *slice)
 {
     return slice->owner == TDI_EVERY_PROCESS || slice->owner == r->self;
 }
@@ -197,24 +198,25 @@ static void add(int64_t n, float *restrict to, const float *restrict left, const
         to[i] = left[i] + right[i];
 }
 
-float *tdi_slice_place(const tdi_reduction *r, const tdi_slice *slice, int piece)
+float *tdi_slice_place(const tdi_reduction *r, const tdi_reduction_slice *slice, int piece)
 {
     return slice->staging + rounded(slice->size) * (piece < r->first_own ? piece : piece - r->own);
 }
 
-void tdi_slice_put(tdi_slice *slice, int piece, const float *values)
+void tdi_slice_put(tdi_reduction_slice *slice, int piece, const float *values)
 {
     slice->values[piece] = values;
 }
 
-static bool is_staged(const tdi_reduction *r, const tdi_slice *slice, const float *values)
+static bool is_staged(const tdi_reduction *r, const tdi_reduction_slice *slice, const float *values)
 {
     return values >= slice->staging && values < slice->staging + rounded(slice->size) * others(r);
 }
 
 /* Of two values one at least is no piece of this process, since it would have added up its own two: that one's place
  * takes the sum, while the own piece is still being sent. */
-static float *make_addition(const tdi_reduction *r, const tdi_slice *slice, const float *left, const float *right)
+static float *make_addition(const tdi_reduction *r, const tdi_reduction_slice *slice, const float *left,
+                            const float *right)
 {
     bool over_left = is_staged(r, slice, left);
     float *to = slice->staging + ((over_left ? left : right) - slice->staging);
@@ -222,7 +224,7 @@ static float *make_addition(const tdi_reduction *r, const tdi_slice *slice, cons
     return to;
 }
 
-bool tdi_slice_add(const tdi_reduction *r, tdi_slice *slice, float *sum)
+bool tdi_slice_add(const tdi_reduction *r, tdi_reduction_slice *slice, float *sum)
 {
     int pieces = r->order->pieces, last = pieces - 2;
     const float **values = slice->values;

@@ -15,13 +15,13 @@
 
 enum { TDI_EVERY_PROCESS = -1 };
 
-typedef struct tdi_slice {
+typedef struct tdi_reduction_slice {
     int64_t offset, size; /* floats of the arenas */
     int owner;            /* the process that adds it up, or TDI_EVERY_PROCESS */
     float *staging;       /* [other processes' pieces][size]; NULL: not added up here */
     const float **values; /* [2 pieces - 1], by their numbers in the order (tdi_addition); NULL: not there yet */
     bool has_sum;         /* the owner's has arrived */
-} tdi_slice;
+} tdi_reduction_slice;
 
 typedef struct tdi_reduction {
     const tdi_sum_order *order;
@@ -29,7 +29,7 @@ typedef struct tdi_reduction {
     int first_own, own; /* the pieces of this process are `own` in a row */
     bool direct;        /* every process adds up everything */
     int count;
-    tdi_slice *slices; /* [count], by their offsets */
+    tdi_reduction_slice *slices; /* [count], by their offsets */
     float *staging;
     const float **values;
 } tdi_reduction;
@@ -40,20 +40,20 @@ td_status tdi_reduction_create(const tdi_sum_order *order, const tdi_deal *deal,
 void tdi_reduction_free(tdi_reduction *reduction);
 
 /* The slice of this offset and size; NULL: there is none. */
-tdi_slice *tdi_reduction_find(const tdi_reduction *reduction, uint64_t offset, uint64_t size);
+tdi_reduction_slice *tdi_reduction_find(const tdi_reduction *reduction, uint64_t offset, uint64_t size);
 /* Does this process add the slice up? */
-bool tdi_adds_up(const tdi_reduction *reduction, const tdi_slice *slice);
+bool tdi_adds_up(const tdi_reduction *reduction, const tdi_reduction_slice *slice);
 /* How many frames come to this process in a step, and how many it sends: pieces and sums. */
 int64_t tdi_reduction_arrivals(const tdi_reduction *reduction);
 int64_t tdi_reduction_sends(const tdi_reduction *reduction);
 
 /* Of a slice that is added up here: where another process's piece goes. */
-float *tdi_slice_place(const tdi_reduction *reduction, const tdi_slice *slice, int piece);
+float *tdi_slice_place(const tdi_reduction *reduction, const tdi_reduction_slice *slice, int piece);
 /* A piece's values are there: at tdi_slice_place, or this process's own, which stay as they are. */
-void tdi_slice_put(tdi_slice *slice, int piece, const float *values);
+void tdi_slice_put(tdi_reduction_slice *slice, int piece, const float *values);
 /* Makes all additions whose values are there; true: the last one too, so that sum[slice->size] is the sum. Called with
  * denormals flushed to zero, as the additions of one process are made. */
-bool tdi_slice_add(const tdi_reduction *reduction, tdi_slice *slice, float *sum);
+bool tdi_slice_add(const tdi_reduction *reduction, tdi_reduction_slice *slice, float *sum);
 /* Forgets all values, for the next step. */
 void tdi_reduction_clear(tdi_reduction *reduction);
 

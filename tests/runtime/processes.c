@@ -43,8 +43,11 @@ typedef struct deal {
     int processes, first[MOST_PROCESSES + 1];
 } deal;
 
-static const deal deals[] = {
-    {2, {0, 1, 2}}, {2, {0, 1, 3}}, {3, {0, 1, 3, 6}}, {2, {0, 4, 8}}, {5, {0, 1, 2, 3, 4, 5}}};
+/* Shards alone, and in a row: of powers of two, which a process adds up to one piece, and of others; 3, 1 and 4 of 8
+ * are three pieces, one, and another. */
+static const deal deals[] = {{2, {0, 1, 2}},  {2, {0, 1, 3}},       {3, {0, 1, 3, 6}},
+                             {2, {0, 4, 8}},  {3, {0, 1, 4, 8}},    {3, {0, 3, 4, 8}},
+                             {2, {0, 5, 11}}, {4, {0, 1, 2, 6, 7}}, {5, {0, 1, 2, 3, 4, 5}}};
 enum { DEALS = sizeof deals / sizeof *deals };
 
 typedef struct result {
@@ -155,7 +158,7 @@ static void processes_make_what_one_makes(void **state)
     (void)state;
     for (int n = 0; n < NETS; n++)
         for (int d = 0; d < DEALS; d++)
-            check(&nets[n], &deals[d], 1 + (n + d) % 2);
+            check(&nets[n], &deals[d], 1 + (n + d) % 3);
 }
 
 static void all_stop_behind_the_same_step(void **state)
