@@ -236,9 +236,11 @@ bool tdi_slice_add(const tdi_reduction *r, tdi_reduction_slice *slice, float *su
             add(slice->size, sum, left, right);
         values[pieces + k] = k == last ? sum : make_addition(r, slice, left, right);
     }
-    if (pieces == 1 && values[0])
+    if (slice->has_sum || !values[2 * pieces - 2])
+        return false;
+    if (pieces == 1)
         memcpy(sum, values[0], (size_t)slice->size * sizeof *sum);
-    return values[2 * pieces - 2] != NULL;
+    return slice->has_sum = true;
 }
 
 void tdi_reduction_clear(tdi_reduction *r)

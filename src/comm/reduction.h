@@ -20,7 +20,7 @@ typedef struct tdi_reduction_slice {
     int owner;            /* the process that adds it up, or TDI_EVERY_PROCESS */
     float *staging;       /* [other processes' pieces][size]; NULL: not added up here */
     const float **values; /* [2 pieces - 1], by their numbers in the order (tdi_addition); NULL: not there yet */
-    bool has_sum;         /* the owner's has arrived */
+    bool has_sum;         /* it has been added up, or the owner's sum has arrived */
 } tdi_reduction_slice;
 
 typedef struct tdi_reduction {
@@ -51,8 +51,8 @@ int64_t tdi_reduction_sends(const tdi_reduction *reduction);
 float *tdi_slice_place(const tdi_reduction *reduction, const tdi_reduction_slice *slice, int piece);
 /* A piece's values are there: at tdi_slice_place, or this process's own, which stay as they are. */
 void tdi_slice_put(tdi_reduction_slice *slice, int piece, const float *values);
-/* Makes all additions whose values are there; true: the last one too, so that sum[slice->size] is the sum. Called with
- * denormals flushed to zero, as the additions of one process are made. */
+/* Makes all additions whose values are there; true, once: that was the last, and sum[slice->size] is the sum. Called
+ * with denormals flushed to zero, as the additions of one process are made. */
 bool tdi_slice_add(const tdi_reduction *reduction, tdi_reduction_slice *slice, float *sum);
 /* Forgets all values, for the next step. */
 void tdi_reduction_clear(tdi_reduction *reduction);
