@@ -464,6 +464,7 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
     program->graph->shards = target->shards;
     program->graph->effects_last = target->effects_last;
     program->graph->exchanged = target->exchanged;
+    program->graph->rows = target->exchanged ? target->rows : 0;
     builder b = {
         .model = model, .architecture = model->architecture, .program = program, .graph = program->graph, .mode = mode};
     b.bfloat16 = target->device && !target->device->no_bfloat16 && !target->float32;

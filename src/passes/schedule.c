@@ -189,10 +189,18 @@ static void finish_pending(scheduler *s)
     s->pending.count = 0;
 }
 
+static bool reads_gathered(const tdi_node *node)
+{
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i] && node->in[i]->op->gathers)
+            return true;
+    return false;
+}
+
 static bool reduces(const update *update)
 {
     for (int i = 0; i < update->nodes.count; i++)
-        if (update->nodes.at[i]->op->reduces)
+        if (update->nodes.at[i]->op->reduces && !reads_gathered(update->nodes.at[i]))
             return true;
     return false;
 }

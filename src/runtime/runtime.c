@@ -246,7 +246,7 @@ static td_status connect_workers(const tdi_runtime *runtime, tdi_mode_state *sta
     return status;
 }
 
-static td_status make_program(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
+static td_status make_program(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_error *error)
 {
     tdi_mode_state *state = &runtime->modes[mode];
     const tdi_division *d = &runtime->division;
@@ -255,19 +255,21 @@ static td_status make_program(tdi_runtime *runtime, tdi_mode mode, tdi_error *er
                          .device = runtime->devices[0],
                          .float32 = runtime->float32,
                          .effects_last = tdi_strategy_of(runtime->model)->can_break,
-                         .exchanged = tdi_in_group(runtime->model)};
+                         .exchanged = tdi_in_group(runtime->model),
+                         .rows = rows};
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
     tdi_control_reckon(&state->control, state->program.graph);
     return TD_OK;
 }
 
-/* Makes the mode's program, and communicators for it: new ones when a step has broken those before. */
-td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
+td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_error *error)
 {
     tdi_mode_state *state = &runtime->modes[mode];
+    if (state->made && state->program.graph->gathers_factors && rows > state->program.graph->rows)
+        tdi_runtime_drop_mode(runtime, mode);
     if (!state->made)
-        TDI_TRY(make_program(runtime, mode, error));
+        TDI_TRY(make_program(runtime, mode, rows, error));
     if (!state->sums)
         state->sums = calloc(1, tdi_metric_bytes(&state->program.slots));
     if (!state->sums)
@@ -300,7 +302,7 @@ static td_status need_metrics(tdi_runtime *runtime, int shard, tdi_mode mode, td
 
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
 {
-    TDI_TRY(tdi_make_mode(runtime, mode, error));
+    TDI_TRY(tdi_make_mode(runtime, mode, 0, error));
     for (int p = 0; p < runtime->division.shards; p++)
         TDI_TRY(need_metrics(runtime, p, mode, error));
     return TD_OK;

@@ -144,8 +144,10 @@ void tdi_runtime_drop_mode(tdi_runtime *runtime, tdi_mode mode);
 /* Makes the mode's program and every shard's accumulators, before its first step. */
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 
-/* Makes the mode's program, and communicators for it: new ones when a step has broken those before. */
-td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
+/* Makes the mode's program, for steps of `rows` rows (0: it is not known of how many) and fewer, and communicators for
+ * it: new ones when a step has broken those before. Where a program is not for so many rows, another takes its place.
+ */
+td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_error *error);
 /* Memory for a step of these plans, [shards]; *grown: addresses have changed. */
 td_status tdi_grow_memory(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, bool *grown, tdi_error *error);
 /* Bytes of packed weights that a shard's plans hold. */
