@@ -223,7 +223,8 @@ static td_status make_operation(tdi_exchange_program *p, int id, tdi_error *erro
     tdi_operation *operation = &p->operations[id];
     tdi_reduction **reduction = &operation->reduction;
     operation->track = -1;
-    operation->heavy = !tdi_courier_is_little(bytes_of(collective, p->deal->shards));
+    int64_t own = bytes_of(collective, tdi_deal_shards(p->deal, p->deal->self));
+    operation->heavy = !tdi_courier_is_little(own * (p->deal->processes - 1));
     operation->expected = frames_of_gather(p->deal);
     if (collective->kind == TDI_REDUCE) {
         operation->combining = calloc((size_t)p->deal->shards, sizeof *operation->combining);
