@@ -614,6 +614,9 @@ static int drive_as_courier(tdi_exchange *x)
 void *tdi_courier_main(void *argument)
 {
     tdi_exchange *x = argument;
+    tdi_courier_lock(x);
+    tdi_courier_resume(x);
+    tdi_courier_unlock(x);
     while (!atomic_load(&x->quits)) {
         int descriptor = NOT_MINE;
         atomic_store(&x->courier_called, false);

@@ -163,6 +163,23 @@ static void free_program(tdi_exchange_program *p)
     free(p);
 }
 
+static void close_descriptor(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static void release(tdi_exchange *x)
+{
+    close_descriptor(x->wake_courier);
+    close_descriptor(x->wake_driver);
+    pthread_mutex_destroy(&x->lock);
+    pthread_mutex_destroy(&x->driving);
+    tdi_vec_free(&x->posts);
+    free(x->peers);
+    tdi_buffer_free(x);
+}
+
 static void exchange_release(tdi_communicator *communicator)
 {
     handle *h = (handle *)communicator;
@@ -178,6 +195,8 @@ static void exchange_release(tdi_communicator *communicator)
         tdi_courier_give_up(x);
     tdi_courier_unlock(x);
     free_program(p);
+    if (x->ended && !x->programs)
+        release(x);
 }
 
 static handle *add_handle(tdi_exchange_program *p, tdi_communicator *local)
@@ -421,25 +440,6 @@ static bool copy_spec(tdi_exchange *x, const tdi_exchange_spec *spec)
     return true;
 }
 
-static void close_descriptor(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
-static void release(tdi_exchange *x)
-{
-    close_descriptor(x->wake_courier);
-    close_descriptor(x->wake_driver);
-    pthread_mutex_destroy(&x->lock);
-    pthread_mutex_destroy(&x->driving);
-    tdi_vec_free(&x->posts);
-    if (x->fabric)
-        x->fabric->close(x->fabric);
-    free(x->peers);
-    tdi_buffer_free(x);
-}
-
 td_status tdi_exchange_create(const tdi_exchange_spec *spec, tdi_exchange **exchange, tdi_error *error)
 {
     tdi_exchange *x = tdi_buffer_create(sizeof *x); /* events have cache lines of their own */
@@ -473,6 +473,7 @@ td_status tdi_exchange_start(tdi_exchange *x, tdi_fabric *fabric, tdi_wire *cons
     for (int peer = 0; peer < x->processes; peer++)
         x->peers[peer].wire = wires[peer];
     x->fabric = fabric;
+    x->held = true; /* peers may have sent before the wires were joined */
     TDI_TRY(tdi_thread_start(&x->courier, tdi_courier_main, x, error));
     x->started = true;
     return TD_OK;
@@ -486,5 +487,11 @@ void tdi_exchange_free(tdi_exchange *x)
     tdi_courier_wake(x);
     if (x->started)
         pthread_join(x->courier, NULL);
-    release(x);
+    if (x->fabric)
+        x->fabric->close(x->fabric);
+    x->fabric = NULL;
+    x->ended = true;
+    tdi_exchange_break(x, &(tdi_error){TD_STOPPED, "the group of processes has been closed"});
+    if (!x->programs)
+        release(x);
 }

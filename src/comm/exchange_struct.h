@@ -66,7 +66,7 @@ struct tdi_exchange {
     tdi_exchange_peer *peers; /* [processes] */
     tdi_sinks sinks;
     pthread_t courier;
-    bool started;
+    bool started, ended;
 
     pthread_mutex_t lock, driving;
     int wake_courier, wake_driver;             /* eventfds */
