@@ -529,7 +529,7 @@ const op_case op_cases_training[] = {
     {.op = &tdi_op_joint_update,
      .name = "of gathered factors",
      .attrs = ATTRS(tdi_joint_update_attrs, .of = {&tdi_op_adam, {ADAM}}, .shards = 3, .positions = 1,
-                    .factors = 2 * (33 + 21)),
+                    .factors = 27 * (33 + 21) /* of as many rows as any test has */),
      .build = build_joint_update,
      .n_leaves = 5,
      .leaf = {{.shape = OP_DIMS(33, 21)},
