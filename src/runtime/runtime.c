@@ -20,6 +20,12 @@ tdi_device *tdi_shard_device(const tdi_runtime *runtime, int shard)
         ->devices[tdi_is_remote(runtime, shard) ? 0 : (shard - d->own_first) * runtime->n_devices / tdi_own_shards(d)];
 }
 
+void tdi_runtime_own_shards(const tdi_runtime *runtime, int *first, int *end)
+{
+    *first = runtime->division.own_first;
+    *end = tdi_own_end(&runtime->division);
+}
+
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime)
 {
     return runtime->devices[0];
