@@ -469,7 +469,11 @@ static td_status run_job(run *r, tdi_error *error)
     r->alone = runs_alone(r);
     bool consumes = tdi_trains(job->mode);
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
+    if (r->exchange && r->noted)
+        TDI_TRY(tdi_exchange_trace(r->exchange, runtime->model->context->trace, error));
     run_all(r);
+    if (r->exchange && r->noted)
+        TDI_TRY(tdi_exchange_trace(r->exchange, NULL, error));
     if (consumes)
         tdi_model_state_write_values(runtime->state);
     job->done = r->done;
@@ -579,5 +583,6 @@ bool tdi_runtime_has_gradients(const tdi_runtime *runtime)
 
 float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *variable)
 {
-    return runtime->gradients[0] ? runtime->gradients[0] + variable->offset : NULL;
+    float *gradients = tdi_reduced_gradients(runtime);
+    return gradients ? gradients + variable->offset : NULL;
 }
