@@ -2,11 +2,13 @@
 #include "link/ucx.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "link/ucx_struct.h"
 
 /* Other versions have other names for some; a name that a version does not know is ignored. */
+#define QUEUE           "512"
+_Static_assert(TDI_UCX_QUEUE == 512, "QUEUE is its text");
+
 typedef struct setting {
     const char *name, *value;
     bool is_ours; /* holds even where the user has set UCX_<name> */
@@ -14,9 +16,13 @@ typedef struct setting {
 
 static const setting near_settings[] = {
     {"TLS", "posix,self", true},             /* nothing listens on a port */
-    {"MM_ERROR_HANDLING", "y", true},        /* else shared memory is not taken where errors of peers are to be told */
-    {"POSIX_ERROR_HANDLING", "y", true},     /* the same from 1.14 on */
     {"ALLOC_PRIO", "md:posix", true},        /* memory that cannot be seen is not wanted from UCX */
+    {"MM_FIFO_SIZE", QUEUE, true},           /* see ucx_struct.h, TDI_UCX_QUEUE */
+    {"POSIX_FIFO_SIZE", QUEUE, true},
+    {"MM_FIFO_RELEASE_FACTOR", "0.125", true}, /* TDI_UCX_UNFREED / TDI_UCX_QUEUE */
+    {"POSIX_FIFO_RELEASE_FACTOR", "0.125", true},
+    {"MM_RX_BUFS_GROW", "1024", true}, /* all of a queue's memory at once: peers attach to it as they join */
+    {"POSIX_RX_BUFS_GROW", "1024", true},
     {"PROTO_ENABLE", "n", false},            /* the protocols of 1.18 take twice the time */
     {NULL, NULL, false},
 };
@@ -24,6 +30,8 @@ static const setting near_settings[] = {
 static const setting far_settings[] = {
     {"TLS", "tcp,ib", false},                /* no shared memory: frozen peers could write late */
     {"PROTO_ENABLE", "n", false},            /* three times slower by TCP */
+    {"ZCOPY_THRESH", "inf", true},           /* pieces are copied: UCX keeps no pointer to a payload */
+    {"KEEPALIVE_INTERVAL", "inf", true},     /* who is gone, links tell; 1.13's keepalive ends the process by assertions */
     {NULL, NULL, false},
 };
 
@@ -67,9 +75,9 @@ static td_status open_context(tdi_ucx *ucx, tdi_ucx_side_kind side, const settin
 static void engine_release(tdi_engine *engine)
 {
     tdi_ucx *ucx = (tdi_ucx *)engine;
-    tdi_ucx_memory_unshare(ucx, &ucx->marks);
+    tdi_ucx_marks_close(&ucx->marks);
     for (int side = 0; side < TDI_UCX_SIDES; side++)
-        if (ucx->contexts[side])
+        if (ucx->contexts[side] && (side == TDI_UCX_NEAR || !ucx->has_left_worker))
             ucx->api->ucp_cleanup(ucx->contexts[side]);
     tdi_vec_free(&ucx->memories);
     pthread_mutex_destroy(&ucx->lock);
@@ -82,8 +90,10 @@ static td_status open_contexts(tdi_ucx *ucx, const tdi_ucx_spec *spec, tdi_error
                               {"PORT_RANGE", spec->ports, true}, /* 1.13 */
                               {"TCP_PORT_RANGE", spec->ports, true},
                               {NULL, NULL, false}};
-    td_status near = open_context(ucx, TDI_UCX_NEAR, (const setting *const[]){near_settings, NULL},
-                                  spec->reach == TDI_UCX_HOST ? error : NULL);
+    tdi_error *why = spec->reach == TDI_UCX_HOST ? error : NULL;
+    td_status near = tdi_ucx_marks_open(&ucx->marks, why);
+    if (near == TD_OK)
+        near = open_context(ucx, TDI_UCX_NEAR, (const setting *const[]){near_settings, NULL}, why);
     if (spec->reach == TDI_UCX_HOST)
         return near;
     return open_context(ucx, TDI_UCX_FAR, (const setting *const[]){far_settings, chosen, NULL}, error);
@@ -106,7 +116,6 @@ td_status tdi_ucx_engine_create(const tdi_ucx_spec *spec, tdi_engine **engine, t
         engine_release(&ucx->engine);
         return status;
     }
-    (void)tdi_ucx_memory_share(ucx, (size_t)sysconf(_SC_PAGESIZE), &ucx->marks);
     *engine = &ucx->engine;
     return TD_OK;
 }

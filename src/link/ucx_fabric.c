@@ -10,9 +10,8 @@
 #include "link/ucx.h"
 #include "link/ucx_struct.h"
 
-enum { MARKS = 64 }; /* fabrics that are open at once, at most; the page of marks has a cache line for each */
-
-static const double longest_close = 1.0; /* seconds; UCX takes some milliseconds */
+/* Seconds. UCX takes some milliseconds to close, and as many to have connected where the peer answers. */
+static const double longest_close = 1.0, longest_greeting = 0.25;
 
 /* ---- workers ---- */
 
@@ -96,12 +95,27 @@ static td_status open_descriptor(tdi_ucx_fabric *f, tdi_error *error)
 static void open_mark(tdi_ucx_fabric *f)
 {
     tdi_ucx *engine = f->engine;
-    if (!engine->marks.handle || !f->sides[TDI_UCX_NEAR].worker)
+    if (!f->sides[TDI_UCX_NEAR].worker)
         return;
     pthread_mutex_lock(&engine->lock);
-    f->mark = (_Atomic uint64_t *)engine->marks.address + engine->mark++ % MARKS * 8;
+    f->mark_number = engine->mark++;
     pthread_mutex_unlock(&engine->lock);
+    f->mark = tdi_ucx_mark_at(&engine->marks, f->mark_number);
     atomic_store(f->mark, f->number);
+}
+
+/* How many messages a sender may have under way. Those of all peers fit in the queue, with an answer to each, a greeting
+ * and a farewell. */
+static td_status set_windows(tdi_ucx_fabric *f, tdi_error *error)
+{
+    int others = f->peers > 1 ? f->peers - 1 : 1;
+    int near = ((TDI_UCX_QUEUE - TDI_UCX_UNFREED) / others - 2) / 2;
+    f->windows[TDI_UCX_NEAR] = near < TDI_UCX_WINDOW ? near : TDI_UCX_WINDOW;
+    f->windows[TDI_UCX_FAR] = TDI_UCX_WINDOW;
+    if (!f->sides[TDI_UCX_NEAR].worker || near > 0)
+        return TD_OK;
+    return tdi_fail(error, TD_UNSUPPORTED, "UCX: expected at most %d processes, got %d; TLS takes more",
+                    TDI_UCX_NEAREST + 1, f->peers);
 }
 
 static td_status make_address(tdi_ucx_fabric *f, tdi_error *error)
@@ -109,8 +123,9 @@ static td_status make_address(tdi_ucx_fabric *f, tdi_error *error)
     tdi_ucx_address address = {.major = f->api->major, .minor = f->api->minor, .fabric = f->number};
     tdi_ucx_host(address.host);
     if (f->mark) {
-        address.mark = (uint64_t)(uintptr_t)f->mark;
-        address.mark_key = (tdi_ucx_bytes){f->engine->marks.key, (uint32_t)f->engine->marks.key_size};
+        address.pid = (uint32_t)getpid();
+        address.descriptor = (uint32_t)f->engine->marks.descriptor;
+        address.mark = f->mark_number;
     }
     for (int i = 0; i < TDI_UCX_SIDES; i++)
         address.workers[i] = (tdi_ucx_bytes){f->sides[i].address, (uint32_t)f->sides[i].address_size};
@@ -176,18 +191,30 @@ static void close_mark(tdi_ucx_fabric *f)
 static bool are_cut(tdi_ucx_fabric *f)
 {
     bool all = true;
-    for (int i = 0; i < f->peers; i++)
+    for (int i = 0; i < f->peers; i++) {
+        tdi_ucx_wire_cut(&f->wires[i]);
         all = tdi_ucx_wire_is_cut(&f->wires[i]) && all;
+    }
     return all;
 }
 
-static void cut_all(tdi_ucx_fabric *f)
+static bool is_any_unsettled(const tdi_ucx_fabric *f)
 {
-    double end = tdi_seconds() + longest_close;
+    bool any = false;
     for (int i = 0; i < f->peers; i++)
-        tdi_ucx_wire_cut(&f->wires[i]);
-    while (!are_cut(f) && tdi_seconds() < end)
+        any = any || f->wires[i].endpoint; /* it has not been cut */
+    return any;
+}
+
+/* False: UCX has not connected, and cannot be closed. */
+static bool cut_all(tdi_ucx_fabric *f)
+{
+    double start = tdi_seconds(), limit = longest_close;
+    while (!are_cut(f) && tdi_seconds() - start < limit) {
+        limit = is_any_unsettled(f) ? longest_greeting : longest_close;
         progress(f);
+    }
+    return !is_any_unsettled(f);
 }
 
 static void free_spare(tdi_ucx_fabric *f)
@@ -198,16 +225,32 @@ static void free_spare(tdi_ucx_fabric *f)
     }
 }
 
+static void close_sides(tdi_ucx_fabric *f)
+{
+    pthread_mutex_lock(&f->engine->lock);
+    for (int i = 0; i < TDI_UCX_SIDES; i++)
+        close_side(f, &f->sides[i]);
+    pthread_mutex_unlock(&f->engine->lock);
+}
+
+/* The far worker, and all that it may still have pointers to, are left. */
+static void leave(tdi_ucx_fabric *f)
+{
+    pthread_mutex_lock(&f->engine->lock);
+    close_side(f, &f->sides[TDI_UCX_NEAR]);
+    f->engine->has_left_worker = true;
+    pthread_mutex_unlock(&f->engine->lock);
+    for (int i = 0; i < f->peers; i++)
+        tdi_ucx_marks_close(&f->wires[i].marks);
+}
+
 static void release(tdi_ucx_fabric *f)
 {
     for (int i = 0; i < f->peers; i++)
         tdi_ucx_inbox_clear(f, &f->inboxes[i]);
     for (int i = 0; i < f->peers; i++)
         tdi_ucx_wire_release(&f->wires[i]);
-    pthread_mutex_lock(&f->engine->lock);
-    for (int i = 0; i < TDI_UCX_SIDES; i++)
-        close_side(f, &f->sides[i]);
-    pthread_mutex_unlock(&f->engine->lock);
+    close_sides(f);
     if (f->owns_descriptor)
         close(f->waits_for);
     free_spare(f);
@@ -221,8 +264,10 @@ static void fabric_close(tdi_fabric *fabric)
     tdi_ucx_fabric *f = (tdi_ucx_fabric *)fabric;
     f->closing = true;
     close_mark(f);
-    cut_all(f);
-    release(f);
+    if (cut_all(f))
+        release(f);
+    else
+        leave(f);
 }
 
 /* ---- the beginning ---- */
@@ -241,6 +286,7 @@ static td_status prepare(tdi_ucx_fabric *f, tdi_error *error)
     TDI_TRY(open_sides(f, error));
     TDI_TRY(open_descriptor(f, error));
     open_mark(f);
+    TDI_TRY(set_windows(f, error));
     return make_address(f, error);
 }
 

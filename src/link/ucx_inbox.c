@@ -70,12 +70,15 @@ ucs_status_t tdi_ucx_inbox_on_message(void *argument, const void *head, size_t h
 {
     tdi_ucx_side *side = argument;
     tdi_ucx_fabric *f = side->fabric;
-    bool stays = param->recv_attr & (UCP_AM_RECV_ATTR_FLAG_DATA | UCP_AM_RECV_ATTR_FLAG_RNDV);
-    if (head_size != TDI_UCX_MESSAGE_BYTES || f->closing)
+    bool stays = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA;
+    if (head_size != TDI_UCX_MESSAGE_BYTES || param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
         return UCS_OK;
     const tdi_ucx_message message = tdi_ucx_message_decode(head);
     tdi_ucx_inbox *inbox = is_of_this_view(f, &message) ? tdi_ucx_inbox_of(f, message.sender) : NULL;
     if (!inbox || inbox->fault || inbox->said_bye)
+        return UCS_OK;
+    inbox->greeted = true;
+    if (f->closing)
         return UCS_OK;
     if (message.what == TDI_UCX_TAKEN)
         note_taken(inbox, message.sequence);
@@ -169,11 +172,10 @@ static bool take_data(tdi_ucx_wire *w, const tdi_ucx_incoming *in)
     return true;
 }
 
-/* What was read is of this view only if the peer's fabric is still open. */
-static bool is_still_open(const tdi_ucx_wire *w)
+static void say_closed(tdi_ucx_wire *w)
 {
-    atomic_thread_fence(memory_order_acquire);
-    return w->mark && atomic_load_explicit(w->mark, memory_order_relaxed) == w->inbox->sender;
+    w->inbox->said_bye = true;
+    tdi_ucx_wire_fail(w, TD_IO, "has closed the connection");
 }
 
 static bool take_seen(tdi_ucx_wire *w, const tdi_ucx_incoming *in, size_t share)
@@ -182,6 +184,10 @@ static bool take_seen(tdi_ucx_wire *w, const tdi_ucx_incoming *in, size_t share)
     const tdi_ucx_seen *seen = message->memory < w->seen.count ? &w->seen.at[message->memory] : NULL;
     bool fits = seen && seen->at && message->position <= seen->size &&
                 message->frame.length <= seen->size - message->position;
+    if (!tdi_ucx_wire_is_open(w)) {
+        say_closed(w);
+        return false;
+    }
     if (!fits) {
         tdi_ucx_wire_fail(w, TD_INVALID_ARGUMENT, "sent a frame that lies in no memory of its own");
         return false;
@@ -190,55 +196,11 @@ static bool take_seen(tdi_ucx_wire *w, const tdi_ucx_incoming *in, size_t share)
     copy(w, seen->at + message->position + w->copied, left < share ? left : share);
     if (left > share)
         return false;
-    if (!w->dropping && !is_still_open(w)) {
-        w->inbox->said_bye = true;
-        tdi_ucx_wire_fail(w, TD_IO, "has closed the connection");
+    if (!w->dropping && !tdi_ucx_wire_is_open(w)) {
+        say_closed(w);
         return false;
     }
     w->hurries = true;
-    end_frame(w);
-    return true;
-}
-
-static void on_received(void *request, ucs_status_t status, size_t size, void *user)
-{
-    tdi_ucx_wire *w = user;
-    w->receiving = false;
-    w->received = true;
-    if ((status != UCS_OK || size != w->frame.length) && w->failed == UCS_OK)
-        w->failed = status != UCS_OK ? status : UCS_ERR_MESSAGE_TRUNCATED;
-    w->fabric->api->ucp_request_free(request);
-}
-
-static void receive(tdi_ucx_wire *w, tdi_ucx_incoming *in)
-{
-    const ucp_request_param_t params = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-                                                        UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-                                        .cb.recv_am = on_received,
-                                        .user_data = w,
-                                        .memory_type = UCS_MEMORY_TYPE_HOST};
-    void *data = in->data;
-    in->data = NULL; /* it is the request's now */
-    w->receiving = true;
-    void *request = w->fabric->api->ucp_am_recv_data_nbx(in->worker, data, w->place, w->frame.length, &params);
-    if (UCS_PTR_IS_PTR(request))
-        return;
-    w->receiving = false;
-    w->received = true;
-    if (UCS_PTR_STATUS(request) != UCS_OK)
-        w->failed = UCS_PTR_STATUS(request);
-}
-
-static bool take_bulk(tdi_ucx_wire *w, tdi_ucx_incoming *in)
-{
-    if (in->data && (in->size != w->frame.length || !in->worker)) {
-        tdi_ucx_wire_fail(w, TD_INVALID_ARGUMENT, "sent %zu bytes as a frame of %u", in->size, w->frame.length);
-        return false;
-    }
-    if (in->data && !w->dropping)
-        receive(w, in);
-    if (w->receiving || w->failed != UCS_OK)
-        return false;
     end_frame(w);
     return true;
 }
@@ -254,8 +216,8 @@ static bool take_memory(tdi_ucx_wire *w, const tdi_ucx_incoming *in)
     }
     if (in->size && api->ucp_ep_rkey_unpack(w->endpoint, in->data, &seen.key) != UCS_OK)
         seen.key = NULL;
-    if (seen.key && api->ucp_rkey_ptr(seen.key, seen.base, &at) == UCS_OK)
-        seen.at = at;
+    bool shown = seen.key && api->ucp_rkey_ptr(seen.key, seen.base, &at) == UCS_OK;
+    seen.at = shown && tdi_ucx_wire_is_open(w) ? at : NULL; /* else it may be something else by now */
     if (tdi_push(&w->seen, seen))
         return true;
     if (seen.key)
@@ -271,20 +233,13 @@ static bool take_first(tdi_ucx_wire *w, size_t share)
         return take_memory(w, in);
     if (!w->in_frame && !begin_frame(w, &in->message.frame))
         return false;
-    switch (in->message.what) {
-    case TDI_UCX_SEEN:
-        return take_seen(w, in, share);
-    case TDI_UCX_BULK:
-        return take_bulk(w, in);
-    default:
-        return take_data(w, in);
-    }
+    return in->message.what == TDI_UCX_SEEN ? take_seen(w, in, share) : take_data(w, in);
 }
 
 void tdi_ucx_inbox_take(tdi_ucx_wire *w)
 {
     size_t share = TDI_UCX_SHARE;
-    while (w->state == TDI_UCX_OPEN && w->inbox->count && share && !w->receiving) {
+    while (w->state == TDI_UCX_OPEN && w->inbox->count && share) {
         size_t size = w->inbox->ring[w->inbox->first].size;
         if (!take_first(w, share))
             break;
@@ -295,5 +250,5 @@ void tdi_ucx_inbox_take(tdi_ucx_wire *w)
 
 bool tdi_ucx_inbox_has_work(const tdi_ucx_wire *w)
 {
-    return w->inbox->count ? !w->held && !w->receiving : w->inbox->said_bye && !w->receiving;
+    return w->inbox->count ? !w->held : w->inbox->said_bye;
 }

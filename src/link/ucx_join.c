@@ -21,7 +21,8 @@ static ucs_status_t connect_side(tdi_ucx_wire *w, tdi_ucx_side_kind kind, const 
                                                   UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                                                   UCP_EP_PARAM_FIELD_ERR_HANDLER,
                                     .address = address->workers[kind].at,
-                                    .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+                                    .err_mode = kind == TDI_UCX_NEAR ? UCP_ERR_HANDLING_MODE_NONE
+                                                                     : UCP_ERR_HANDLING_MODE_PEER,
                                     .err_handler = {on_error, w}};
     if (!f->sides[kind].worker || !address->workers[kind].at)
         return UCS_ERR_UNREACHABLE;
@@ -41,33 +42,37 @@ static bool is_on_this_host(const tdi_ucx_address *address)
     return strcmp(host, address->host) == 0;
 }
 
-static ucs_status_t reach(tdi_ucx_wire *w, const tdi_ucx_address *address)
+/* Joins it only while it is open: see ucx_mark.c. UNREACHABLE: it cannot be seen; CONNECTION_RESET: it has closed. */
+static ucs_status_t reach_near(tdi_ucx_wire *w, const tdi_ucx_address *address)
 {
-    ucs_status_t status = UCS_ERR_UNREACHABLE;
-    if (is_on_this_host(address))
-        status = connect_side(w, TDI_UCX_NEAR, address);
-    return status == UCS_OK ? status : connect_side(w, TDI_UCX_FAR, address);
+    if (!is_on_this_host(address) || !tdi_ucx_marks_see(&w->marks, address->pid, address->descriptor))
+        return UCS_ERR_UNREACHABLE;
+    w->mark = tdi_ucx_mark_at(&w->marks, address->mark);
+    if (!tdi_ucx_wire_is_open(w))
+        return UCS_ERR_CONNECTION_RESET;
+    ucs_status_t status = connect_side(w, TDI_UCX_NEAR, address);
+    if (status != UCS_OK)
+        return status;
+    tdi_ucx_wire_greet(w);
+    return tdi_ucx_wire_is_open(w) ? w->failed : UCS_ERR_CONNECTION_RESET;
 }
 
-static void find_mark(tdi_ucx_wire *w, const tdi_ucx_address *address)
+static ucs_status_t reach(tdi_ucx_wire *w, const tdi_ucx_address *address)
 {
-    const tdi_ucx_api *api = w->fabric->api;
-    void *at;
-    if (!address->mark_key.at || !w->fabric->mark)
-        return;
-    if (api->ucp_ep_rkey_unpack(w->endpoint, address->mark_key.at, &w->mark_key) != UCS_OK)
-        w->mark_key = NULL;
-    else if (api->ucp_rkey_ptr(w->mark_key, address->mark, &at) == UCS_OK)
-        w->mark = at;
+    ucs_status_t status = reach_near(w, address);
+    if (status != UCS_ERR_UNREACHABLE)
+        return status;
+    status = connect_side(w, TDI_UCX_FAR, address);
+    if (status == UCS_OK)
+        tdi_ucx_wire_greet(w);
+    return status == UCS_OK ? w->failed : status;
 }
 
 static const void *wire_see(tdi_wire *wire, int number)
 {
     const tdi_ucx_wire *w = (const tdi_ucx_wire *)wire;
-    bool there = w->state == TDI_UCX_OPEN && number >= 0 && number < w->seen.count && w->mark;
-    if (!there || atomic_load(w->mark) != w->inbox->sender)
-        return NULL;
-    return w->seen.at[number].at;
+    bool there = w->state == TDI_UCX_OPEN && number >= 0 && number < w->seen.count;
+    return there && tdi_ucx_wire_is_open(w) ? w->seen.at[number].at : NULL;
 }
 
 static void wire_resume(tdi_wire *wire)
@@ -99,6 +104,17 @@ static td_status check(const tdi_ucx_fabric *f, int peer, const tdi_peer_address
     return TD_OK;
 }
 
+static td_status give_up(tdi_ucx_wire *w, ucs_status_t status, tdi_error *error)
+{
+    w->failed = status;
+    tdi_ucx_wire_cut(w);
+    w->state = TDI_UCX_LOST;
+    if (status == UCS_ERR_CONNECTION_RESET)
+        return tdi_fail(error, TD_IO, "%s has closed the connection", w->name);
+    return tdi_fail(error, TD_IO, "%s cannot be reached by UCX: %s", w->name,
+                    w->fabric->api->ucs_status_string(status));
+}
+
 td_status tdi_ucx_fabric_join(tdi_fabric *fabric, int peer, const tdi_peer_address *from, tdi_wire **wire,
                               tdi_error *error)
 {
@@ -113,15 +129,12 @@ td_status tdi_ucx_fabric_join(tdi_fabric *fabric, int peer, const tdi_peer_addre
     tdi_ucx_inbox *inbox = tdi_ucx_inbox_of(f, address.fabric);
     if (!inbox || inbox->wire)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: there are more senders than the view has peers", w->name);
+    w->inbox = inbox;
     ucs_status_t status = reach(w, &address);
     if (status != UCS_OK)
-        return tdi_fail(error, TD_IO, "%s cannot be reached by UCX: %s", w->name, f->api->ucs_status_string(status));
-    if (w->side == TDI_UCX_NEAR) {
-        w->wire.see = wire_see;
-        find_mark(w, &address);
-    }
+        return give_up(w, status, error);
+    w->wire.see = w->side == TDI_UCX_NEAR ? wire_see : NULL;
     w->state = TDI_UCX_OPEN;
-    w->inbox = inbox;
     inbox->wire = w;
     *wire = &w->wire;
     return TD_OK;

@@ -47,12 +47,13 @@ tdi_ucx_message tdi_ucx_message_decode(const unsigned char bytes[TDI_UCX_MESSAGE
                              .frame = tdi_frame_decode(bytes + 48)};
 }
 
-/* ---- addresses: a head, three strings of bytes with their sizes, and a checksum of it all ---- */
+/* ---- addresses: a head, a string of bytes for each side with its size, and a checksum of it all ---- */
 
 enum {
-    HEAD_BYTES = sizeof magic + 4 + 4 + 8 + TDI_UCX_HOST_BYTES + 8,
+    HEAD_BYTES = sizeof magic + 4 + 4 + 8 + 3 * 4 + TDI_UCX_HOST_BYTES,
+    HOST_AT = HEAD_BYTES - TDI_UCX_HOST_BYTES,
     SUM_BYTES = 4,
-    STRINGS = 1 + TDI_UCX_SIDES
+    STRINGS = TDI_UCX_SIDES
 };
 
 static uint32_t checksum(const unsigned char *bytes, size_t size)
@@ -76,13 +77,15 @@ static void put_head(unsigned char *bytes, const tdi_ucx_address *address)
     put(bytes + 8, address->major, 4);
     put(bytes + 12, address->minor, 4);
     put(bytes + 16, address->fabric, 8);
-    memcpy(bytes + 24, address->host, TDI_UCX_HOST_BYTES);
-    put(bytes + 24 + TDI_UCX_HOST_BYTES, address->mark, 8);
+    put(bytes + 24, address->pid, 4);
+    put(bytes + 28, address->descriptor, 4);
+    put(bytes + 32, address->mark, 4);
+    memcpy(bytes + HOST_AT, address->host, TDI_UCX_HOST_BYTES);
 }
 
 size_t tdi_ucx_address_encode(const tdi_ucx_address *address, unsigned char *bytes)
 {
-    size_t size = put_bytes(bytes, HEAD_BYTES, address->mark_key);
+    size_t size = HEAD_BYTES;
     for (int side = 0; side < TDI_UCX_SIDES; side++)
         size = put_bytes(bytes, size, address->workers[side]);
     if (bytes) {
@@ -115,10 +118,12 @@ bool tdi_ucx_address_decode(const void *from, size_t size, tdi_ucx_address *addr
     *address = (tdi_ucx_address){.major = (uint32_t)get(bytes + 8, 4),
                                  .minor = (uint32_t)get(bytes + 12, 4),
                                  .fabric = get(bytes + 16, 8),
-                                 .mark = get(bytes + 24 + TDI_UCX_HOST_BYTES, 8)};
-    memcpy(address->host, bytes + 24, TDI_UCX_HOST_BYTES);
+                                 .pid = (uint32_t)get(bytes + 24, 4),
+                                 .descriptor = (uint32_t)get(bytes + 28, 4),
+                                 .mark = (uint32_t)get(bytes + 32, 4)};
+    memcpy(address->host, bytes + HOST_AT, TDI_UCX_HOST_BYTES);
     size_t at = HEAD_BYTES;
-    bool whole = get_bytes(bytes, size - SUM_BYTES, &at, &address->mark_key);
+    bool whole = true;
     for (int side = 0; side < TDI_UCX_SIDES; side++)
         whole = whole && get_bytes(bytes, size - SUM_BYTES, &at, &address->workers[side]);
     return whole && at == size - SUM_BYTES && address->host[TDI_UCX_HOST_BYTES - 1] == '\0';

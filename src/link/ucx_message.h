@@ -10,10 +10,9 @@
 
 typedef enum tdi_ucx_what {
     TDI_UCX_DATA = 1, /* bytes of a frame's payload from `position` on */
-    TDI_UCX_BULK,     /* a frame whose payload follows when it is asked for, in one piece */
     TDI_UCX_SEEN,     /* a frame whose payload lies in the sender's memory `memory` at `position` */
     TDI_UCX_MEMORY,   /* memory `memory` of `size` bytes begins at `position` there; its key is what follows */
-    TDI_UCX_TAKEN,    /* the messages up to `sequence` have been dealt with */
+    TDI_UCX_TAKEN,    /* the messages up to `sequence` have been dealt with; 0: the peer has been joined */
     TDI_UCX_BYE       /* the sender closes its fabric, or has no use for this peer */
 } tdi_ucx_what;
 
@@ -48,8 +47,7 @@ typedef struct tdi_ucx_address {
     uint32_t major, minor;         /* of UCX */
     uint64_t fabric;               /* random */
     char host[TDI_UCX_HOST_BYTES]; /* tdi_ucx_host's text */
-    uint64_t mark;                 /* where its mark lies in its own process, see ucx_struct.h */
-    tdi_ucx_bytes mark_key;
+    uint32_t pid, descriptor, mark; /* where its mark is, see ucx_mark.c */
     tdi_ucx_bytes workers[TDI_UCX_SIDES];
 } tdi_ucx_address;
 

@@ -4,16 +4,26 @@
  * by TCP or RDMA. A fabric has a worker for each of its engine's contexts, which lives and ends with the view: what dead
  * or frozen peers leave in a worker's queues does not harm the next one. A wire has an endpoint on one of the workers.
  *
- * Three ways lead a payload to its place:
- * - DATA: pieces that UCX copies, through shared memory or a socket. Small payloads, and on the near side all others
- *   that lie in no memory of the engine. UCX never holds a pointer to them for long, which matters on the near side: a
- *   request of shared memory that waits for a dead peer never ends.
- * - SEEN, near: the payload lies in memory of the engine, which the peer sees in place. It copies it to where it wants
- *   it, once, and says so.
- * - BULK, far: UCX asks for the payload when the receiver has a place for it, and moves it there.
+ * Two ways lead a payload to its place:
+ * - DATA: pieces that UCX copies, through shared memory or a socket.
+ * - SEEN, near: a payload longer than a piece lies in memory of the engine, which the peer sees in place. It copies it to
+ *   where it wants it, once, and says so.
+ * UCX's own way for long messages, rendezvous, is not used: with shared memory its requests never end when a peer dies,
+ * and peers that were frozen write when they wake up; by TCP they can end the process by an assertion (1.13) when the
+ * connection is cut in the middle.
  *
- * So that nobody has to keep what is not yet wanted, a sender has at most TDI_UCX_WINDOW messages that the receiver has
- * not dealt with. The receiver keeps those that have come in a ring, and deals with one after the other.
+ * So that nobody has to keep what is not yet wanted, a sender has at most a window of messages that the receiver has not
+ * dealt with. The receiver keeps those that have come in a ring, and deals with one after the other. Nor does anybody
+ * send before the peer has greeted.
+ *
+ * Near, endpoints are of the kind that knows no errors of peers: UCX then has no messages of its own, and does not attach
+ * to a peer's memory at any time but in `join` (why that matters, ucx_mark.c says). They cannot be closed by force, and
+ * need not be: the windows of all peers together fit in the queue of shared memory, which is never full, however long
+ * its owner sleeps, so that UCX never has anything pending.
+ *
+ * Far, endpoints are closed by force. Up to UCX 1.13 that ends the process by an assertion while UCX's own messages, by
+ * which it connects, have not gone both ways. So greetings are awaited before anything else is sent; and where a fabric
+ * is closed before, and its peer does not answer in time, its worker is left alone for good: nobody moves it any more.
  *
  * A process that froze and wakes up in another time could read memory which its peer has long used for something else.
  * So each fabric has a mark in shared memory, its number while it is open: who has read looks at the mark afterwards,
@@ -30,8 +40,11 @@
 #include "link/wire.h"
 
 enum {
-    TDI_UCX_WINDOW = 64,     /* messages */
-    TDI_UCX_PIECE = 8064,    /* bytes: with both heads in one element of UCX's shared memory, which has 8256 */
+    TDI_UCX_WINDOW = 64,  /* messages, at most */
+    TDI_UCX_QUEUE = 512,  /* messages that UCX's shared memory takes for a worker */
+    TDI_UCX_UNFREED = 64, /* of these it may not have freed so many yet though they have been taken */
+    TDI_UCX_NEAREST = (TDI_UCX_QUEUE - TDI_UCX_UNFREED) / 4, /* peers on a host, at most */
+    TDI_UCX_PIECE = 8064, /* bytes: with both heads in one element of UCX's shared memory, which has 8256 */
     TDI_UCX_SHARE = 1 << 20, /* bytes that a pump copies for a wire */
     TDI_UCX_NAME_BYTES = 96
 };
@@ -47,6 +60,12 @@ typedef struct tdi_ucx_memory {
     uint64_t serial; /* from 1 on */
 } tdi_ucx_memory;
 
+/* A page of marks: an engine's own, or a peer's. See ucx_mark.c. */
+typedef struct tdi_ucx_marks {
+    void *page; /* NULL: none */
+    int descriptor;
+} tdi_ucx_marks;
+
 typedef struct tdi_ucx {
     tdi_engine engine;
     const tdi_ucx_api *api;
@@ -54,8 +73,9 @@ typedef struct tdi_ucx {
     pthread_mutex_t lock;                  /* for what follows, and for calls of UCX that are not of one worker */
     tdi_vec(tdi_ucx_memory) memories;
     _Atomic uint64_t serial; /* of the newest */
-    tdi_ucx_memory marks;    /* without a handle: none can be shown */
-    unsigned mark;           /* how many fabrics have had one */
+    tdi_ucx_marks marks;
+    uint32_t mark;       /* how many fabrics have had one */
+    bool has_left_worker; /* which cannot be closed, nor can its context */
 } tdi_ucx;
 
 /* ---- a wire ---- */
@@ -95,6 +115,7 @@ typedef struct tdi_ucx_inbox {
     uint64_t sender; /* 0: nobody's yet */
     tdi_ucx_incoming ring[TDI_UCX_WINDOW];
     int first, count;
+    bool greeted;
     uint64_t received, dealt_with; /* messages */
     const char *fault;             /* what it did wrong; NULL: nothing */
     bool said_bye;
@@ -125,18 +146,18 @@ struct tdi_ucx_wire {
     tdi_ucx_outgoing *first, *last, *unsent;
     uint64_t sequence, taken; /* messages numbered, and dealt with by the peer */
     int held_by_ucx;          /* messages */
+    bool settled;             /* greetings have gone both ways */
     tdi_vec(uint64_t) told;   /* serials of the memories that the peer has been told of; the index is their number */
     uint64_t last_told;
 
     tdi_ucx_inbox *inbox;
     tdi_vec(tdi_ucx_seen) seen; /* the peer's memories */
-    ucp_rkey_h mark_key;
-    const _Atomic uint64_t *mark; /* the peer's; NULL: it shows none */
+    tdi_ucx_marks marks;          /* the peer's */
+    const _Atomic uint64_t *mark; /* in them; NULL: far */
     bool in_frame, dropping, held;
     tdi_frame frame; /* under way */
     void *place;
     uint64_t copied;
-    bool receiving, received; /* BULK: UCX is at it; it has been */
     uint64_t acknowledged;
     bool hurries; /* the peer waits to be told */
 };
@@ -162,6 +183,8 @@ struct tdi_ucx_fabric {
     int waits_for; /* the descriptor that `sleep` gives */
     bool owns_descriptor;
     _Atomic uint64_t *mark; /* NULL: none */
+    uint32_t mark_number;
+    int windows[TDI_UCX_SIDES];
     unsigned char *address;
     size_t address_size;
     tdi_ucx_parcel *spare;
@@ -170,6 +193,15 @@ struct tdi_ucx_fabric {
     tdi_ucx_inbox *inboxes; /* [peers] */
     tdi_ucx_wire wires[];   /* [peers] */
 };
+
+/* ucx_mark.c */
+td_status tdi_ucx_marks_open(tdi_ucx_marks *marks, tdi_error *error);
+/* A peer's, to read. False: they cannot be seen. */
+bool tdi_ucx_marks_see(tdi_ucx_marks *marks, uint32_t pid, uint32_t descriptor);
+void tdi_ucx_marks_close(tdi_ucx_marks *marks);
+_Atomic uint64_t *tdi_ucx_mark_at(const tdi_ucx_marks *marks, uint32_t number);
+/* Whether the peer's fabric is open, and so what has been read of its memory is of this view. */
+bool tdi_ucx_wire_is_open(const tdi_ucx_wire *wire);
 
 /* ucx_memory.c */
 void *tdi_ucx_memory_get(tdi_engine *engine, size_t bytes);
@@ -196,7 +228,7 @@ void tdi_ucx_wire_send(tdi_wire *wire, const tdi_frame *frame, const void *paylo
 void tdi_ucx_wire_move(tdi_ucx_wire *wire);
 /* Whether there is something to move before UCX has anything new. */
 bool tdi_ucx_wire_has_work(const tdi_ucx_wire *wire);
-/* Tells the peer and closes the endpoint by force; its requests end in pumps to come. */
+/* Tells the peer and closes the endpoint by force; its requests end in pumps to come. Does nothing until it can be. */
 void tdi_ucx_wire_cut(tdi_ucx_wire *wire);
 /* False: UCX still has something of it. */
 bool tdi_ucx_wire_is_cut(tdi_ucx_wire *wire);
@@ -205,6 +237,8 @@ void tdi_ucx_wire_release(tdi_ucx_wire *wire);
 /* It ends for this reason, which names the peer. The first reason holds. */
 __attribute__((format(printf, 3, 4))) void tdi_ucx_wire_fail(tdi_ucx_wire *wire, td_status status, const char *format,
                                                              ...);
+/* Tells the peer that it has been joined. */
+void tdi_ucx_wire_greet(tdi_ucx_wire *wire);
 /* Hands a message to UCX. `outgoing` may be NULL. */
 void tdi_ucx_wire_post(tdi_ucx_wire *wire, const tdi_ucx_message *message, tdi_ucx_outgoing *outgoing,
                        const void *data, size_t size);

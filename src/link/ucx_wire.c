@@ -67,7 +67,7 @@ void tdi_ucx_wire_post(tdi_ucx_wire *w, const tdi_ucx_message *message, tdi_ucx_
     const ucp_request_param_t params = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                         UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-        .flags = message->what == TDI_UCX_BULK ? UCP_AM_SEND_FLAG_RNDV : UCP_AM_SEND_FLAG_EAGER,
+        .flags = UCP_AM_SEND_FLAG_EAGER,
         .cb.send = on_posted,
         .user_data = parcel,
         .memory_type = UCS_MEMORY_TYPE_HOST};
@@ -151,13 +151,9 @@ static int number_of(const tdi_ucx_wire *w, uint64_t serial)
 static void choose_way(tdi_ucx_wire *w, tdi_ucx_outgoing *out)
 {
     uint64_t position, serial;
-    if (out->message.frame.length <= TDI_UCX_PIECE)
+    if (out->message.frame.length <= TDI_UCX_PIECE || w->side == TDI_UCX_FAR)
         return;
-    if (w->side == TDI_UCX_FAR) {
-        out->message.what = TDI_UCX_BULK;
-        return;
-    }
-    serial = w->mark ? tdi_ucx_memory_find(w->fabric->engine, out->payload, out->message.frame.length, &position) : 0;
+    serial = tdi_ucx_memory_find(w->fabric->engine, out->payload, out->message.frame.length, &position);
     int number = serial ? number_of(w, serial) : -1;
     if (number < 0)
         return;
@@ -187,7 +183,7 @@ static size_t next_size(const tdi_ucx_outgoing *out)
     uint64_t left = out->message.frame.length - out->handed;
     if (out->message.what == TDI_UCX_SEEN)
         return 0;
-    return out->message.what == TDI_UCX_BULK || left < TDI_UCX_PIECE ? left : TDI_UCX_PIECE;
+    return left < TDI_UCX_PIECE ? left : TDI_UCX_PIECE;
 }
 
 static void hand_over(tdi_ucx_wire *w, tdi_ucx_outgoing *out)
@@ -204,11 +200,19 @@ static void hand_over(tdi_ucx_wire *w, tdi_ucx_outgoing *out)
 
 static bool can_hand_over(const tdi_ucx_wire *w)
 {
-    return w->unsent && w->sequence - w->taken < TDI_UCX_WINDOW;
+    return w->unsent && w->settled && w->sequence - w->taken < (uint64_t)w->fabric->windows[w->side];
+}
+
+static bool is_settled(tdi_ucx_wire *w)
+{
+    w->settled = w->settled || (w->inbox->greeted && !w->held_by_ucx);
+    return w->settled;
 }
 
 static void push(tdi_ucx_wire *w)
 {
+    if (!is_settled(w))
+        return;
     while (w->failed == UCS_OK && can_hand_over(w)) {
         tdi_ucx_outgoing *out = w->unsent;
         hand_over(w, out);
@@ -250,7 +254,8 @@ static void tell_sent(tdi_ucx_wire *w)
 static void acknowledge(tdi_ucx_wire *w)
 {
     uint64_t done = w->inbox->dealt_with;
-    if (done == w->acknowledged || (!w->hurries && done - w->acknowledged < TDI_UCX_WINDOW / 2))
+    uint64_t half = (uint64_t)w->fabric->windows[w->side] / 2;
+    if (done == w->acknowledged || (!w->hurries && done - w->acknowledged < half))
         return;
     tdi_ucx_message message = message_of(w, TDI_UCX_TAKEN);
     message.sequence = w->acknowledged = done;
@@ -258,19 +263,38 @@ static void acknowledge(tdi_ucx_wire *w)
     tdi_ucx_wire_post(w, &message, NULL, NULL, 0);
 }
 
+void tdi_ucx_wire_greet(tdi_ucx_wire *w)
+{
+    static const char more[256]; /* too long for the queue itself, so that UCX attaches to its memory now */
+    tdi_ucx_message message = message_of(w, TDI_UCX_TAKEN);
+    tdi_ucx_wire_post(w, &message, NULL, more, sizeof more);
+}
+
+bool tdi_ucx_wire_is_open(const tdi_ucx_wire *w)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return w->mark && atomic_load_explicit(w->mark, memory_order_relaxed) == w->inbox->sender;
+}
+
 /* ---- its end ---- */
+
+static void close_endpoint(tdi_ucx_wire *w)
+{
+    const ucp_request_param_t params = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS, .flags = UCP_EP_CLOSE_FLAG_FORCE};
+    void *request = w->fabric->api->ucp_ep_close_nbx(w->endpoint, &params);
+    w->closing = UCS_PTR_IS_PTR(request) ? request : NULL;
+}
 
 void tdi_ucx_wire_cut(tdi_ucx_wire *w)
 {
-    if (!w->endpoint)
+    if (!w->endpoint || (w->side == TDI_UCX_FAR && w->failed == UCS_OK && !is_settled(w)))
         return;
     tdi_ucx_message bye = message_of(w, TDI_UCX_BYE);
-    const ucp_request_param_t params = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS, .flags = UCP_EP_CLOSE_FLAG_FORCE};
     if (w->failed == UCS_OK)
         tdi_ucx_wire_post(w, &bye, NULL, NULL, 0);
-    void *request = w->fabric->api->ucp_ep_close_nbx(w->endpoint, &params);
-    w->endpoint = NULL;
-    w->closing = UCS_PTR_IS_PTR(request) ? request : NULL;
+    if (w->side == TDI_UCX_FAR)
+        close_endpoint(w);
+    w->endpoint = NULL; /* near, it ends with the worker */
 }
 
 bool tdi_ucx_wire_is_cut(tdi_ucx_wire *w)
@@ -280,7 +304,7 @@ bool tdi_ucx_wire_is_cut(tdi_ucx_wire *w)
         api->ucp_request_free(w->closing);
         w->closing = NULL;
     }
-    return !w->endpoint && !w->closing && !w->held_by_ucx && !w->receiving;
+    return !w->endpoint && !w->closing && !w->held_by_ucx;
 }
 
 static void tell_lost(tdi_ucx_wire *w)
@@ -301,8 +325,7 @@ void tdi_ucx_wire_release(tdi_ucx_wire *w)
     for (int i = 0; i < w->seen.count; i++)
         if (w->seen.at[i].key)
             api->ucp_rkey_destroy(w->seen.at[i].key);
-    if (w->mark_key)
-        api->ucp_rkey_destroy(w->mark_key);
+    tdi_ucx_marks_close(&w->marks);
     tdi_vec_free(&w->seen);
     tdi_vec_free(&w->told);
 }
@@ -317,7 +340,7 @@ static void notice_failures(tdi_ucx_wire *w)
                           w->fabric->api->ucs_status_string(w->failed));
     else if (inbox->fault)
         tdi_ucx_wire_fail(w, TD_INVALID_ARGUMENT, "%s", inbox->fault);
-    else if (inbox->said_bye && !inbox->count && !w->receiving)
+    else if (inbox->said_bye && !inbox->count)
         tdi_ucx_wire_fail(w, TD_IO, "has closed the connection");
 }
 
@@ -333,8 +356,11 @@ void tdi_ucx_wire_move(tdi_ucx_wire *w)
         acknowledge(w);
         notice_failures(w);
     }
-    if (w->state == TDI_UCX_ENDING && tdi_ucx_wire_is_cut(w))
-        tell_lost(w);
+    if (w->state == TDI_UCX_ENDING) {
+        tdi_ucx_wire_cut(w);
+        if (tdi_ucx_wire_is_cut(w))
+            tell_lost(w);
+    }
 }
 
 bool tdi_ucx_wire_has_work(const tdi_ucx_wire *w)

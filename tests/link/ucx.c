@@ -39,7 +39,7 @@ const char *__lsan_default_suppressions(void)
 }
 
 enum { MOST = 5, LARGEST = 10000000, ADDRESS = 8192, VIEWS = 24 };
-static const double patience = 60; /* seconds, of what should take less than one */
+static const double patience = 20; /* seconds, of what should take less than one */
 
 static const uint32_t sizes[] = {0, 4, 8064, 8065, 4096, 65536, LARGEST, 1000001, 17, 300000};
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -168,7 +168,6 @@ static void keep_far_only(tdi_engine *engine)
 {
 #ifdef TANDEM_UCX
     tdi_ucx *ucx = (tdi_ucx *)engine;
-    tdi_ucx_memory_unshare(ucx, &ucx->marks);
     ucx->api->ucp_cleanup(ucx->contexts[TDI_UCX_NEAR]);
     ucx->contexts[TDI_UCX_NEAR] = NULL;
 #else
@@ -187,6 +186,7 @@ static void open_member(member *m, meeting *all, int self)
     m->memory = m->engine->memory(m->engine, (size_t)(1 + MOST) * LARGEST);
     m->unseen = malloc(LARGEST);
     expect(m->memory && m->unseen);
+    memset(m->memory, 1, (size_t)(1 + MOST) * LARGEST);
     for (uint32_t i = 0; i < LARGEST; i++)
         m->memory[i] = m->unseen[i] = byte_of(i, self);
     m->sinks = (tdi_sinks){m, on_place, on_arrived, on_sent, on_lost};
@@ -205,8 +205,10 @@ static bool is_over(double since)
     return tdi_seconds() - since > patience;
 }
 
-static void join_all(member *m)
+/* False: one of them has closed its fabric already. */
+static bool join_all(member *m)
 {
+    bool all = true;
     static const char *const names[MOST] = {"task 0", "task 1", "task 2", "task 3", "task 4"};
     tdi_error error = {0};
     for (int peer = 0; peer < m->all->count; peer++) {
@@ -215,11 +217,15 @@ static void join_all(member *m)
         const tdi_peer_address address = {.bytes = m->all->views[m->view].address[peer],
                                           .size = m->all->views[m->view].size[peer],
                                           .name = names[peer]};
-        check(m->fabric->join(m->fabric, peer, &address, &m->wires[peer], &error), &error);
+        td_status status = m->fabric->join(m->fabric, peer, &address, &m->wires[peer], &error);
+        if (status != TD_IO || !strstr(error.message, "has closed the connection"))
+            check(status, &error);
+        all = all && status == TD_OK;
     }
+    return all;
 }
 
-static void open_view(member *m, int view)
+static bool open_view(member *m, int view)
 {
     tdi_error error = {0};
     size_t size;
@@ -239,7 +245,7 @@ static void open_view(member *m, int view)
         expect(!is_over(since));
         sched_yield();
     }
-    join_all(m);
+    return join_all(m);
 }
 
 static void send_step(const member *m, int step)
@@ -364,7 +370,7 @@ static void live_once(meeting *all, int self)
 {
     member m;
     open_member(&m, all, self);
-    open_view(&m, 0);
+    expect(open_view(&m, 0));
     run_view(&m);
     expect(!m.lost && m.held);
     close_view(&m);
@@ -419,8 +425,10 @@ static void live_on(meeting *all, int self)
 {
     member m;
     open_member(&m, all, self);
-    open_view(&m, 0);
-    run_view(&m);
+    if (open_view(&m, 0))
+        run_view(&m);
+    else /* another survivor was faster */
+        expect(atomic_load(&all->gone));
     if (self == all->count - 1) { /* woken at last */
         close_view(&m);
         close_member(&m);
@@ -436,7 +444,7 @@ static void live_on(meeting *all, int self)
     expect_poison(&m, 0);
     refill(&m);
     atomic_store(&all->gone, 0);
-    open_view(&m, 1);
+    expect(open_view(&m, 1));
     run_view(&m);
     expect(m.lost == 0);
     close_view(&m);
@@ -583,8 +591,11 @@ static void live_often(meeting *all, int self)
     expect(before.environment == loaded.environment);
     expect(loaded.threads == before.threads);
     for (int view = 0; view < VIEWS; view++) {
-        open_view(&m, view);
-        for (int step = 0; step < all->rounds; step++)
+        bool joined = open_view(&m, view);
+        atomic_fetch_add(&all->views[view].done, 1);
+        while (all->far && atomic_load(&all->views[view].done) < all->count)
+            sched_yield(); /* else what UCX cannot close yet would be left */
+        for (int step = 0; step < all->rounds && joined; step++)
             send_step(&m, step);
         for (double since = tdi_seconds(); tdi_seconds() - since < 0.003 * self && !m.lost;)
             m.fabric->pump(m.fabric);
@@ -652,12 +663,12 @@ static void memory_is_seen_in_place(void **state)
     void *later = m[0].engine->memory(m[0].engine, 5000);
     assert_non_null(later);
     assert_int_equal((uintptr_t)later % 4096, 0);
-    join_all(&m[0]);
+    assert_true(join_all(&m[0]));
     send_step(&m[0], 0);
     for (int i = 0; i < 1000; i++) /* it waits until the other joins */
         m[0].fabric->pump(m[0].fabric), m[1].fabric->pump(m[1].fabric);
     assert_int_equal(m[1].arrived, 0);
-    join_all(&m[1]);
+    assert_true(join_all(&m[1]));
     pump_until_seen(&m[0], &m[1], 1);
     const unsigned char *seen = m[1].wires[0]->see(m[1].wires[0], 0);
     const unsigned char *seen_later = m[1].wires[0]->see(m[1].wires[0], 1);
@@ -739,7 +750,7 @@ static void threads_send_to_all(void **state)
     munmap(all, sizeof *all);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_send_to_all),          cmocka_unit_test(processes_send_by_tcp),
@@ -748,5 +759,7 @@ int main(void)
         cmocka_unit_test(other_addresses_are_refused),    cmocka_unit_test(threads_send_to_all)};
     if (!ucx_is_there())
         return 77;
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]); /* "*_go_on" */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
