@@ -47,7 +47,8 @@ const char *tdi_ucx_version(tdi_error *error)
 
 #else
 
-static const char absent[] = "this Tandem was built without UCX's headers; apt-get install libucx-dev, and build it again";
+static const char absent[] =
+    "this Tandem was built without UCX's headers; apt-get install libucx-dev, and build it again";
 
 td_status tdi_ucx_engine(const tdi_ucx_spec *spec, tdi_engine **engine, tdi_error *error)
 {
@@ -70,8 +71,9 @@ void tdi_ucx_describe(FILE *out)
     tdi_error_init(&error);
     const char *version = tdi_ucx_version(&error);
     if (version)
-        fprintf(out, "UCX: %s, for bulk data between processes of this host by shared memory, and with --encryption off "
-                     "between hosts\n",
+        fprintf(out,
+                "UCX: %s, for bulk data between processes of this host by shared memory, and with --encryption off "
+                "between hosts\n",
                 version);
     else
         fprintf(out, "UCX: none, so bulk data between processes go by TLS: %s\n", error.message);

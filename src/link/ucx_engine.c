@@ -6,7 +6,7 @@
 #include "link/ucx_struct.h"
 
 /* Other versions have other names for some; a name that a version does not know is ignored. */
-#define QUEUE           "512"
+#define QUEUE "512"
 _Static_assert(TDI_UCX_QUEUE == 512, "QUEUE is its text");
 
 typedef struct setting {
@@ -15,23 +15,23 @@ typedef struct setting {
 } setting;
 
 static const setting near_settings[] = {
-    {"TLS", "posix,self", true},             /* nothing listens on a port */
-    {"ALLOC_PRIO", "md:posix", true},        /* memory that cannot be seen is not wanted from UCX */
-    {"MM_FIFO_SIZE", QUEUE, true},           /* see ucx_struct.h, TDI_UCX_QUEUE */
+    {"TLS", "posix,self", true},      /* nothing listens on a port */
+    {"ALLOC_PRIO", "md:posix", true}, /* memory that cannot be seen is not wanted from UCX */
+    {"MM_FIFO_SIZE", QUEUE, true},    /* see ucx_struct.h, TDI_UCX_QUEUE */
     {"POSIX_FIFO_SIZE", QUEUE, true},
     {"MM_FIFO_RELEASE_FACTOR", "0.125", true}, /* TDI_UCX_UNFREED / TDI_UCX_QUEUE */
     {"POSIX_FIFO_RELEASE_FACTOR", "0.125", true},
     {"MM_RX_BUFS_GROW", "1024", true}, /* all of a queue's memory at once: peers attach to it as they join */
     {"POSIX_RX_BUFS_GROW", "1024", true},
-    {"PROTO_ENABLE", "n", false},            /* the protocols of 1.18 take twice the time */
+    {"PROTO_ENABLE", "n", false}, /* the protocols of 1.18 take twice the time */
     {NULL, NULL, false},
 };
 
 static const setting far_settings[] = {
-    {"TLS", "tcp,ib", false},                /* no shared memory: frozen peers could write late */
-    {"PROTO_ENABLE", "n", false},            /* three times slower by TCP */
-    {"ZCOPY_THRESH", "inf", true},           /* pieces are copied: UCX keeps no pointer to a payload */
-    {"KEEPALIVE_INTERVAL", "inf", true},     /* who is gone, links tell; 1.13's keepalive ends the process by assertions */
+    {"TLS", "tcp,ib", false},            /* no shared memory: frozen peers could write late */
+    {"PROTO_ENABLE", "n", false},        /* three times slower by TCP */
+    {"ZCOPY_THRESH", "inf", true},       /* pieces are copied: UCX keeps no pointer to a payload */
+    {"KEEPALIVE_INTERVAL", "inf", true}, /* who is gone, links tell; 1.13's keepalive ends the process by assertions */
     {NULL, NULL, false},
 };
 
@@ -49,8 +49,7 @@ static void apply(const tdi_ucx_api *api, ucp_config_t *config, const setting *s
             (void)api->ucp_config_modify(config, s->name, s->value);
 }
 
-static td_status open_context(tdi_ucx *ucx, tdi_ucx_side_kind side, const setting *const settings[],
-                              tdi_error *error)
+static td_status open_context(tdi_ucx *ucx, tdi_ucx_side_kind side, const setting *const settings[], tdi_error *error)
 {
     const tdi_ucx_api *api = ucx->api;
     ucp_config_t *config;
@@ -107,8 +106,8 @@ td_status tdi_ucx_engine_create(const tdi_ucx_spec *spec, tdi_engine **engine, t
     tdi_ucx *ucx = calloc(1, sizeof *ucx);
     if (!ucx)
         return tdi_no_memory(error);
-    ucx->engine =
-        (tdi_engine){"UCX", false, false, tdi_ucx_memory_get, tdi_ucx_memory_release, tdi_ucx_fabric_open, engine_release};
+    ucx->engine = (tdi_engine){
+        "UCX", false, false, tdi_ucx_memory_get, tdi_ucx_memory_release, tdi_ucx_fabric_open, engine_release};
     ucx->api = api;
     pthread_mutex_init(&ucx->lock, NULL);
     td_status status = open_contexts(ucx, spec, error);

@@ -21,12 +21,12 @@ static ucs_status_t open_side(tdi_ucx_fabric *f, tdi_ucx_side_kind kind)
     tdi_ucx_side *side = &f->sides[kind];
     const ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                         .thread_mode = UCS_THREAD_MODE_SERIALIZED};
-    const ucp_am_handler_param_t handler = {
-        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
-                      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
-        .flags = UCP_AM_FLAG_WHOLE_MSG,
-        .cb = tdi_ucx_inbox_on_message,
-        .arg = side};
+    const ucp_am_handler_param_t handler = {.field_mask =
+                                                UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                                                UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+                                            .flags = UCP_AM_FLAG_WHOLE_MSG,
+                                            .cb = tdi_ucx_inbox_on_message,
+                                            .arg = side};
     side->fabric = f;
     ucs_status_t status = api->ucp_worker_create(f->engine->contexts[kind], &params, &side->worker);
     if (status != UCS_OK) {
@@ -104,8 +104,8 @@ static void open_mark(tdi_ucx_fabric *f)
     atomic_store(f->mark, f->number);
 }
 
-/* How many messages a sender may have under way. Those of all peers fit in the queue, with an answer to each, a greeting
- * and a farewell. */
+/* How many messages a sender may have under way. Those of all peers fit in the queue, with an answer to each, a
+ * greeting and a farewell. */
 static td_status set_windows(tdi_ucx_fabric *f, tdi_error *error)
 {
     int others = f->peers > 1 ? f->peers - 1 : 1;

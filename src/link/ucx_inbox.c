@@ -182,8 +182,8 @@ static bool take_seen(tdi_ucx_wire *w, const tdi_ucx_incoming *in, size_t share)
 {
     const tdi_ucx_message *message = &in->message;
     const tdi_ucx_seen *seen = message->memory < w->seen.count ? &w->seen.at[message->memory] : NULL;
-    bool fits = seen && seen->at && message->position <= seen->size &&
-                message->frame.length <= seen->size - message->position;
+    bool fits =
+        seen && seen->at && message->position <= seen->size && message->frame.length <= seen->size - message->position;
     if (!tdi_ucx_wire_is_open(w)) {
         say_closed(w);
         return false;

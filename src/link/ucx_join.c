@@ -18,11 +18,10 @@ static ucs_status_t connect_side(tdi_ucx_wire *w, tdi_ucx_side_kind kind, const 
 {
     tdi_ucx_fabric *f = w->fabric;
     const ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                                                  UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                                                  UCP_EP_PARAM_FIELD_ERR_HANDLER,
+                                                  UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER,
                                     .address = address->workers[kind].at,
-                                    .err_mode = kind == TDI_UCX_NEAR ? UCP_ERR_HANDLING_MODE_NONE
-                                                                     : UCP_ERR_HANDLING_MODE_PEER,
+                                    .err_mode =
+                                        kind == TDI_UCX_NEAR ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER,
                                     .err_handler = {on_error, w}};
     if (!f->sides[kind].worker || !address->workers[kind].at)
         return UCS_ERR_UNREACHABLE;
@@ -96,8 +95,8 @@ static td_status check(const tdi_ucx_fabric *f, int peer, const tdi_peer_address
                         f->peers);
     if (!from->bytes || !tdi_ucx_address_decode(from->bytes, from->size, address) || !address->fabric ||
         address->fabric == f->number)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "peer %d: expected the address of its fabric of UCX, got %zu other bytes",
-                        peer, from->size);
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "peer %d: expected the address of its fabric of UCX, got %zu other bytes", peer, from->size);
     if (address->major != f->api->major || address->minor != f->api->minor)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "peer %d has UCX %u.%u, this process %u.%u: TLS suits both", peer,
                         address->major, address->minor, f->api->major, f->api->minor);

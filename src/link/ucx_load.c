@@ -16,13 +16,8 @@
 #include <unistd.h>
 
 static const char *const settings[] = {
-    "UCX_HANDLE_ERRORS=none",
-    "UCX_DEBUG_SIGNO=0",
-    "UCX_MEM_EVENTS=n",
-    "UCX_MEM_MMAP_HOOK_MODE=none",
-    "UCX_MEM_MALLOC_HOOKS=n",
-    "UCX_VFS_ENABLE=n",
-    "UCX_LOG_LEVEL=fatal",
+    "UCX_HANDLE_ERRORS=none", "UCX_DEBUG_SIGNO=0", "UCX_MEM_EVENTS=n",    "UCX_MEM_MMAP_HOOK_MODE=none",
+    "UCX_MEM_MALLOC_HOOKS=n", "UCX_VFS_ENABLE=n",  "UCX_LOG_LEVEL=fatal",
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 

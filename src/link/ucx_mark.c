@@ -2,9 +2,9 @@
  *
  * UCX finds a peer's shared memory by its process and descriptor, /proc/<pid>/fd/<number>, at the time when it attaches
  * to it. When the peer has closed its fabric by then, the descriptor may be another memory's, of the next view. So a
- * peer is joined only while its mark says that it is open, before UCX has attached and after. The page of marks is found
- * in the same way, but its descriptor stays as long as the engine, and a wrong one is told by what it is: it must be
- * memory of that size which is sealed, so that reading it cannot fail. */
+ * peer is joined only while its mark says that it is open, before UCX has attached and after. The page of marks is
+ * found in the same way, but its descriptor stays as long as the engine, and a wrong one is told by what it is: it must
+ * be memory of that size which is sealed, so that reading it cannot fail. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,8 @@ td_status tdi_ucx_marks_open(tdi_ucx_marks *marks, tdi_error *error)
         return TD_OK;
     if (marks->descriptor >= 0)
         close(marks->descriptor);
-    return tdi_fail(error, TD_UNSUPPORTED, "a page to share with processes of this host could not be made: %s", strerror(errno));
+    return tdi_fail(error, TD_UNSUPPORTED, "a page to share with processes of this host could not be made: %s",
+                    strerror(errno));
 }
 
 void tdi_ucx_marks_close(tdi_ucx_marks *marks)

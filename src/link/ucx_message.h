@@ -44,9 +44,9 @@ typedef struct tdi_ucx_bytes {
 
 /* What a fabric's `address` says. */
 typedef struct tdi_ucx_address {
-    uint32_t major, minor;         /* of UCX */
-    uint64_t fabric;               /* random */
-    char host[TDI_UCX_HOST_BYTES]; /* tdi_ucx_host's text */
+    uint32_t major, minor;          /* of UCX */
+    uint64_t fabric;                /* random */
+    char host[TDI_UCX_HOST_BYTES];  /* tdi_ucx_host's text */
     uint32_t pid, descriptor, mark; /* where its mark is, see ucx_mark.c */
     tdi_ucx_bytes workers[TDI_UCX_SIDES];
 } tdi_ucx_address;

@@ -1,25 +1,25 @@
 /* ucx_struct.h - the insides of the UCX engine, for its own files.
  *
  * An engine has a context for each side: peers on this host are reached by shared memory, where nothing listens, others
- * by TCP or RDMA. A fabric has a worker for each of its engine's contexts, which lives and ends with the view: what dead
- * or frozen peers leave in a worker's queues does not harm the next one. A wire has an endpoint on one of the workers.
+ * by TCP or RDMA. A fabric has a worker for each of its engine's contexts, which lives and ends with the view: what
+ * dead or frozen peers leave in a worker's queues does not harm the next one. A wire has an endpoint on one of the
+ * workers.
  *
  * Two ways lead a payload to its place:
  * - DATA: pieces that UCX copies, through shared memory or a socket.
- * - SEEN, near: a payload longer than a piece lies in memory of the engine, which the peer sees in place. It copies it to
- *   where it wants it, once, and says so.
- * UCX's own way for long messages, rendezvous, is not used: with shared memory its requests never end when a peer dies,
- * and peers that were frozen write when they wake up; by TCP they can end the process by an assertion (1.13) when the
- * connection is cut in the middle.
+ * - SEEN, near: a payload longer than a piece lies in memory of the engine, which the peer sees in place. It copies it
+ * to where it wants it, once, and says so. UCX's own way for long messages, rendezvous, is not used: with shared memory
+ * its requests never end when a peer dies, and peers that were frozen write when they wake up; by TCP they can end the
+ * process by an assertion (1.13) when the connection is cut in the middle.
  *
- * So that nobody has to keep what is not yet wanted, a sender has at most a window of messages that the receiver has not
- * dealt with. The receiver keeps those that have come in a ring, and deals with one after the other. Nor does anybody
- * send before the peer has greeted.
+ * So that nobody has to keep what is not yet wanted, a sender has at most a window of messages that the receiver has
+ * not dealt with. The receiver keeps those that have come in a ring, and deals with one after the other. Nor does
+ * anybody send before the peer has greeted.
  *
- * Near, endpoints are of the kind that knows no errors of peers: UCX then has no messages of its own, and does not attach
- * to a peer's memory at any time but in `join` (why that matters, ucx_mark.c says). They cannot be closed by force, and
- * need not be: the windows of all peers together fit in the queue of shared memory, which is never full, however long
- * its owner sleeps, so that UCX never has anything pending.
+ * Near, endpoints are of the kind that knows no errors of peers: UCX then has no messages of its own, and does not
+ * attach to a peer's memory at any time but in `join` (why that matters, ucx_mark.c says). They cannot be closed by
+ * force, and need not be: the windows of all peers together fit in the queue of shared memory, which is never full,
+ * however long its owner sleeps, so that UCX never has anything pending.
  *
  * Far, endpoints are closed by force. Up to UCX 1.13 that ends the process by an assertion while UCX's own messages, by
  * which it connects, have not gone both ways. So greetings are awaited before anything else is sent; and where a fabric
@@ -44,7 +44,7 @@ enum {
     TDI_UCX_QUEUE = 512,  /* messages that UCX's shared memory takes for a worker */
     TDI_UCX_UNFREED = 64, /* of these it may not have freed so many yet though they have been taken */
     TDI_UCX_NEAREST = (TDI_UCX_QUEUE - TDI_UCX_UNFREED) / 4, /* peers on a host, at most */
-    TDI_UCX_PIECE = 8064, /* bytes: with both heads in one element of UCX's shared memory, which has 8256 */
+    TDI_UCX_PIECE = 8064,    /* bytes: with both heads in one element of UCX's shared memory, which has 8256 */
     TDI_UCX_SHARE = 1 << 20, /* bytes that a pump copies for a wire */
     TDI_UCX_NAME_BYTES = 96
 };
@@ -74,7 +74,7 @@ typedef struct tdi_ucx {
     tdi_vec(tdi_ucx_memory) memories;
     _Atomic uint64_t serial; /* of the newest */
     tdi_ucx_marks marks;
-    uint32_t mark;       /* how many fabrics have had one */
+    uint32_t mark;        /* how many fabrics have had one */
     bool has_left_worker; /* which cannot be closed, nor can its context */
 } tdi_ucx;
 
@@ -151,7 +151,7 @@ struct tdi_ucx_wire {
     uint64_t last_told;
 
     tdi_ucx_inbox *inbox;
-    tdi_vec(tdi_ucx_seen) seen; /* the peer's memories */
+    tdi_vec(tdi_ucx_seen) seen;   /* the peer's memories */
     tdi_ucx_marks marks;          /* the peer's */
     const _Atomic uint64_t *mark; /* in them; NULL: far */
     bool in_frame, dropping, held;
@@ -211,8 +211,8 @@ bool tdi_ucx_memory_share(tdi_ucx *engine, size_t bytes, tdi_ucx_memory *memory)
 void tdi_ucx_memory_unshare(tdi_ucx *engine, tdi_ucx_memory *memory);
 /* The serial of the shared memory in which all of the bytes lie, and where they begin in it. 0: in none. */
 uint64_t tdi_ucx_memory_find(tdi_ucx *engine, const void *bytes, size_t size, uint64_t *position);
-/* A copy of the first memory after that serial. Its key is the caller's to free; NULL: nobody can see it. False: there is
- * no such memory, or none for the key. */
+/* A copy of the first memory after that serial. Its key is the caller's to free; NULL: nobody can see it. False: there
+ * is no such memory, or none for the key. */
 bool tdi_ucx_memory_next(tdi_ucx *engine, uint64_t serial, tdi_ucx_memory *memory);
 
 /* ucx_fabric.c */
@@ -240,8 +240,8 @@ __attribute__((format(printf, 3, 4))) void tdi_ucx_wire_fail(tdi_ucx_wire *wire,
 /* Tells the peer that it has been joined. */
 void tdi_ucx_wire_greet(tdi_ucx_wire *wire);
 /* Hands a message to UCX. `outgoing` may be NULL. */
-void tdi_ucx_wire_post(tdi_ucx_wire *wire, const tdi_ucx_message *message, tdi_ucx_outgoing *outgoing,
-                       const void *data, size_t size);
+void tdi_ucx_wire_post(tdi_ucx_wire *wire, const tdi_ucx_message *message, tdi_ucx_outgoing *outgoing, const void *data,
+                       size_t size);
 
 /* ucx_inbox.c: what comes */
 ucs_status_t tdi_ucx_inbox_on_message(void *side, const void *head, size_t head_size, void *data, size_t size,

@@ -64,13 +64,12 @@ void tdi_ucx_wire_post(tdi_ucx_wire *w, const tdi_ucx_message *message, tdi_ucx_
     parcel->wire = w;
     parcel->outgoing = outgoing;
     tdi_ucx_message_encode(message, parcel->head);
-    const ucp_request_param_t params = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-                        UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-        .flags = UCP_AM_SEND_FLAG_EAGER,
-        .cb.send = on_posted,
-        .user_data = parcel,
-        .memory_type = UCS_MEMORY_TYPE_HOST};
+    const ucp_request_param_t params = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
+                                                        UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+                                        .flags = UCP_AM_SEND_FLAG_EAGER,
+                                        .cb.send = on_posted,
+                                        .user_data = parcel,
+                                        .memory_type = UCS_MEMORY_TYPE_HOST};
     void *request =
         w->fabric->api->ucp_am_send_nbx(w->endpoint, 0, parcel->head, sizeof parcel->head, data, size, &params);
     if (UCS_PTR_IS_PTR(request)) {

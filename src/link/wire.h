@@ -91,9 +91,9 @@ struct tdi_wire {
     /* Where the peer's memory `number` lies in this process: the how manyeth, from 0 on, of those that it had asked its
      * engine for and not released when it first sent a frame, then of later ones; so the same everywhere where all ask
      * alike. Read only, as the peer writes it: whoever reads must have been told by a frame that it is ready, tells the
-     * peer by one when it has been read, and asks `see` again after reading, which answers NULL when the peer has closed
-     * its fabric and may have written something else meanwhile. Lives as long as the fabric. NULL: it cannot be seen,
-     * send frames. The function itself is NULL where the wire can show none. */
+     * peer by one when it has been read, and asks `see` again after reading, which answers NULL when the peer has
+     * closed its fabric and may have written something else meanwhile. Lives as long as the fabric. NULL: it cannot be
+     * seen, send frames. The function itself is NULL where the wire can show none. */
     const void *(*see)(tdi_wire *wire, int number);
     /* Queues a frame with its payload of frame->length bytes, borrowed until `sent`. Never blocks, never fails: of a
      * peer that is lost the sinks are told, and what is sent to it then is dropped. Frames of one wire arrive in order,
@@ -132,7 +132,8 @@ td_status tdi_ucx_engine(const tdi_ucx_spec *spec, tdi_engine **engine, tdi_erro
 const char *tdi_ucx_version(tdi_error *error);
 
 enum { TDI_UCX_HOST_BYTES = 128 };
-/* A text that is the same in processes which can share memory by UCX: of one host, its namespaces, /dev/shm and user. */
+/* A text that is the same in processes which can share memory by UCX: of one host, its namespaces, /dev/shm and user.
+ */
 void tdi_ucx_host(char host[TDI_UCX_HOST_BYTES]);
 
 #endif

@@ -1,7 +1,7 @@
-/* Wires of UCX: processes send each other frames of all sizes, from memory that the others see and from memory that they
- * do not, by shared memory and by TCP. Some are killed or stopped in the middle: the others close their fabrics, open new
- * ones and go on, and nobody who wakes up late writes into their memory or takes what is no longer meant. Before and
- * after all that the process is the same. */
+/* Wires of UCX: processes send each other frames of all sizes, from memory that the others see and from memory that
+ * they do not, by shared memory and by TCP. Some are killed or stopped in the middle: the others close their fabrics,
+ * open new ones and go on, and nobody who wakes up late writes into their memory or takes what is no longer meant.
+ * Before and after all that the process is the same. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,8 +64,8 @@ typedef struct member {
     meeting *all;
     int self, view;
     tdi_engine *engine;
-    unsigned char *memory;    /* own data, seen; then a place for each peer's, of LARGEST each */
-    unsigned char *unseen;    /* the same data */
+    unsigned char *memory; /* own data, seen; then a place for each peer's, of LARGEST each */
+    unsigned char *unseen; /* the same data */
     tdi_fabric *fabric;
     tdi_wire *wires[MOST];
     tdi_sinks sinks;
@@ -112,11 +112,9 @@ static int others(const member *m)
 static tdi_sink_answer on_place(void *user, int peer, const tdi_frame *frame, void **place, tdi_error *error)
 {
     member *m = user;
-    const tdi_frame_expected expected = {{.kind = 1,
-                                          .generation = (uint32_t)m->view,
-                                          .step = (uint32_t)m->steps[peer] + 1,
-                                          .shard = (uint32_t)peer},
-                                         LARGEST};
+    const tdi_frame_expected expected = {
+        {.kind = 1, .generation = (uint32_t)m->view, .step = (uint32_t)m->steps[peer] + 1, .shard = (uint32_t)peer},
+        LARGEST};
     expect(tdi_frame_check(frame, &expected, error) == TD_OK);
     if (frame->step % 7 == 3 && m->held++ % 3 < 2)
         return TDI_HOLD;
@@ -172,6 +170,16 @@ static void keep_far_only(tdi_engine *engine)
     ucx->contexts[TDI_UCX_NEAR] = NULL;
 #else
     (void)engine;
+#endif
+}
+
+/* A peer did not answer in time, as where other programs keep all cores busy: see ucx_struct.h. */
+static bool has_left_worker(const tdi_engine *engine)
+{
+#ifdef TANDEM_UCX
+    return ((const tdi_ucx *)engine)->has_left_worker;
+#else
+    return !engine;
 #endif
 }
 
@@ -601,7 +609,8 @@ static void live_often(meeting *all, int self)
             m.fabric->pump(m.fabric);
         close_view(&m);
         look closed = look_at_process();
-        compare_looks(&loaded, &closed);
+        if (!has_left_worker(m.engine))
+            compare_looks(&loaded, &closed);
         if (view == VIEWS / 2) {
             maps = count_lines("/proc/self/maps");
             pages = resident_pages();
@@ -609,9 +618,12 @@ static void live_often(meeting *all, int self)
     }
     expect(count_lines("/proc/self/maps") <= maps + 2);
     expect(SANITIZED || resident_pages() < pages + 1024);
+    bool left = has_left_worker(m.engine);
+    expect(!left || all->far);
     close_member(&m);
     look after = look_at_process();
-    compare_looks(&before, &after);
+    if (!left)
+        compare_looks(&before, &after);
 }
 
 static void closing_leaves_nothing(void **state)
@@ -753,10 +765,10 @@ static void threads_send_to_all(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processes_send_to_all),          cmocka_unit_test(processes_send_by_tcp),
-        cmocka_unit_test(survivors_of_the_killed_go_on),  cmocka_unit_test(survivors_of_the_stopped_go_on),
-        cmocka_unit_test(closing_leaves_nothing),         cmocka_unit_test(memory_is_seen_in_place),
-        cmocka_unit_test(other_addresses_are_refused),    cmocka_unit_test(threads_send_to_all)};
+        cmocka_unit_test(processes_send_to_all),         cmocka_unit_test(processes_send_by_tcp),
+        cmocka_unit_test(survivors_of_the_killed_go_on), cmocka_unit_test(survivors_of_the_stopped_go_on),
+        cmocka_unit_test(closing_leaves_nothing),        cmocka_unit_test(memory_is_seen_in_place),
+        cmocka_unit_test(other_addresses_are_refused),   cmocka_unit_test(threads_send_to_all)};
     if (!ucx_is_there())
         return 77;
     if (argc > 1)
