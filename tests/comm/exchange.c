@@ -164,7 +164,7 @@ static void sums_are_those_of_the_tree(void **state)
         group_process processes[MOST_PROCESSES];
         task t = {processes, groups[g].workers, 12};
         double waited = 0;
-        processes_open(processes, groups[g].processes, groups[g].first, 1, groups[g].workers);
+        processes_open(processes, groups[g].processes, groups[g].first, 1, groups[g].workers, WIRES_TLS);
         processes_run(groups[g].processes, run_process, &t);
         for (int p = 0; p < groups[g].processes; p++) {
             waited += tdi_exchange_waited(processes[p].exchange);
@@ -182,7 +182,7 @@ static void programs_take_turns(void **state)
     (void)state;
     group_process processes[MOST_PROCESSES];
     task t = {processes, 1, 2};
-    processes_open(processes, 2, (int[]){0, 1, 3}, 1, 1);
+    processes_open(processes, 2, (int[]){0, 1, 3}, 1, 1, WIRES_TLS);
     for (int i = 0; i < 3; i++)
         processes_run(2, run_process, &t);
     processes_close(processes, 2);
@@ -222,7 +222,7 @@ static void who_goes_ends_the_others_step(void **state)
     for (int count = 2; count <= 4; count++) {
         group_process processes[MOST_PROCESSES];
         task t = {processes, count, 1};
-        processes_open(processes, count, (int[]){0, 1, 2, 3, 4}, 1, 1);
+        processes_open(processes, count, (int[]){0, 1, 2, 3, 4}, 1, 1, WIRES_TLS);
         processes_run(count, leave_or_wait, &t);
         processes_close(processes, count);
     }

@@ -20,6 +20,7 @@
 enum { BATCH = 10, SAMPLES = 43, EPOCHS = 2 }; /* the last batch has 3 rows */
 
 static const char *devices;
+static process_wires wires;
 static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES], spoilt[SAMPLES * SMALL_SAMPLE];
 
 typedef struct net {
@@ -118,7 +119,7 @@ static void train_alone(const net *net, const deal *deal, int groups, run *r)
     int first[] = {0, deal->first[deal->processes]};
     group_process alone = {.strategy = tdi_mirrored};
     *r = (run){.net = net, .alone = &alone, .spoils = -1};
-    processes_open(&alone, 1, first, groups, 2);
+    processes_open(&alone, 1, first, groups, 2, wires);
     alone.strategy.exchange = NULL;
     alone.strategy.can_break = false;
     alone.strategy.connect = tdi_mirrored.connect;
@@ -137,7 +138,7 @@ static void check(const net *net, const deal *deal, int workers)
     run alone, group = {.net = net, .spoils = -1};
     group_process processes[MOST_PROCESSES];
     train_alone(net, deal, groups_of(net, deal), &alone);
-    processes_open(processes, deal->processes, deal->first, groups_of(net, deal), workers);
+    processes_open(processes, deal->processes, deal->first, groups_of(net, deal), workers, wires);
     group.processes = processes;
     processes_run(deal->processes, train_one, &group);
     for (int p = 0; p < deal->processes; p++) {
@@ -168,7 +169,7 @@ static void all_stop_behind_the_same_step(void **state)
     (void)state;
     run r = {.net = &nets[0], .spoils = -1, .stops_soon = true};
     group_process processes[MOST_PROCESSES];
-    processes_open(processes, 2, (int[]){0, 1, 2}, 1, 1);
+    processes_open(processes, 2, (int[]){0, 1, 2}, 1, 1, wires);
     r.processes = processes;
     processes_run(2, train_one, &r);
     for (int p = 0; p < 2; p++)
@@ -184,7 +185,7 @@ static void what_fails_in_one_ends_all(void **state)
     (void)state;
     run r = {.net = &nets[1], .spoils = 1};
     group_process processes[MOST_PROCESSES];
-    processes_open(processes, 3, (int[]){0, 1, 2, 3}, 1, 1);
+    processes_open(processes, 3, (int[]){0, 1, 2, 3}, 1, 1, wires);
     r.processes = processes;
     processes_run(3, train_one, &r);
     for (int p = 0; p < 3; p++) {
@@ -258,9 +259,26 @@ static void a_trace_shows_what_is_under_way(void **state)
 {
     (void)state;
     group_process processes[MOST_PROCESSES];
-    processes_open(processes, 2, (int[]){0, 1, 3}, 1, 2);
+    processes_open(processes, 2, (int[]){0, 1, 3}, 1, 2, wires);
     processes_run(2, train_traced, processes);
     processes_close(processes, 2);
+}
+
+/* Those of each kind once more, by shared memory. */
+static void wires_of_ucx_bring_the_same(void **state)
+{
+    tdi_error error = {0};
+    (void)state;
+    if (!tdi_ucx_version(&error)) {
+        print_message("%s\n", error.message);
+        skip();
+    }
+    wires = WIRES_UCX;
+    for (int n = 0; n < NETS; n++)
+        check(&nets[n], &deals[n % DEALS], 1 + n % 2);
+    what_fails_in_one_ends_all(state);
+    all_stop_behind_the_same_step(state);
+    wires = WIRES_TLS;
 }
 
 static int begin(void **state)
@@ -281,6 +299,7 @@ int main(void)
         cmocka_unit_test(all_stop_behind_the_same_step),
         cmocka_unit_test(what_fails_in_one_ends_all),
         cmocka_unit_test(a_trace_shows_what_is_under_way),
+        cmocka_unit_test(wires_of_ucx_bring_the_same),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }
