@@ -463,6 +463,8 @@ static const struct text_option {
     {KEY_SECRET_FILE, "secret-file", AT(secret_file), "the path of a file"},
     {KEY_RUN_NAME, "name", AT(run_name), "a name"},
     {KEY_RENDEZVOUS, "rendezvous", AT(rendezvous), "the address of rank 0, as node1:2222"},
+    {KEY_TRANSPORT, "transport", AT(transport), "auto, ucx or tls"},
+    {KEY_ENCRYPTION, "encryption", AT(encryption), "auto, on or off"},
     {KEY_BIND, "bind", AT(bind), "an address, as 0.0.0.0"},
     {KEY_EVALUATOR, "evaluator", AT(evaluator), "the address of a process, as node1:2222"},
 };

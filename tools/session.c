@@ -48,6 +48,8 @@ static int open_cluster(const struct options *options, struct session *session)
                                   .secret_file = options->secret_file,
                                   .name = options->run_name,
                                   .bind = options->bind,
+                                  .transport = options->transport,
+                                  .encryption = options->encryption,
                                   .start_timeout = (double)options->start_timeout};
     int tasks = td_cluster_described(&args);
     if (tasks > 1)

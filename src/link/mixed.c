@@ -1,6 +1,6 @@
-/* mixed.c - wires of two engines in one fabric: neighbours' by shared memory, all others' by TLS.
+/* mixed.c - wires of two engines in one fabric: by UCX to whom it reaches, by TLS to all others.
  *
- * A peer is joined by the engine that its address is for: one with a link by TLS, one with bytes by shared memory. Both
+ * A peer is joined by the engine that its address is for: one with a link by TLS, one with bytes by UCX. Both
  * fabrics are moved in turn, and waited for by one descriptor. */
 #include <errno.h>
 #include <stdlib.h>
@@ -121,20 +121,20 @@ static void mixed_release(tdi_engine *engine)
     free(mixed);
 }
 
-td_status tdi_mixed_engine(tdi_engine **engine, tdi_error *error)
+td_status tdi_mixed_engine(const tdi_ucx_spec *spec, tdi_engine **engine, tdi_error *error)
 {
     mixed_engine *made = calloc(1, sizeof *made);
     *engine = NULL;
     if (!made)
         return tdi_no_memory(error);
-    made->engine = (tdi_engine){.name = "shared memory, and TLS between hosts",
+    made->engine = (tdi_engine){.name = "UCX and TLS",
                                 .takes_links = true,
                                 .encrypts = true,
                                 .memory = mixed_memory,
                                 .release_memory = mixed_release_memory,
                                 .open = mixed_open,
                                 .release = mixed_release};
-    td_status status = tdi_ucx_engine(&(tdi_ucx_spec){.reach = TDI_UCX_HOST}, &made->near, error);
+    td_status status = tdi_ucx_engine(spec, &made->near, error);
     if (status == TD_OK && !(made->far = tdi_tls_engine()))
         status = tdi_no_memory(error);
     if (status == TD_OK)

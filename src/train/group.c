@@ -232,7 +232,7 @@ void tdi_group_say_begin(td_training *training)
     if (!cluster)
         return;
     snprintf(line, sizeof line, "%d processes in step, over %s; gradients of %.3g MB:", cluster->members,
-             cluster->engine->name, (double)model->architecture->trained * sizeof(float) / 1e6);
+             cluster->carrier.name, (double)model->architecture->trained * sizeof(float) / 1e6);
     td_training_say(training, line);
     for (int i = 0; i < cluster->members; i++)
         say_member(training, cluster, tdi_strategy_of(model)->deal, i);
@@ -244,8 +244,10 @@ void tdi_group_say_end(td_training *training)
     const td_cluster *cluster = tdi_cluster_of(training->model);
     if (!cluster || !training->batches)
         return;
-    snprintf(line, sizeof line, "%s sent %.3g MB a step.", td_cluster_task_name(cluster, cluster->self),
-             (double)tdi_exchange_sent(cluster->exchange) / 1e6 / (double)training->batches);
+    snprintf(line, sizeof line, "%s sent %.3g MB a step, and waited %.3g ms of it for others.",
+             td_cluster_task_name(cluster, cluster->self),
+             (double)tdi_exchange_sent(cluster->exchange) / 1e6 / (double)training->batches,
+             tdi_exchange_waited(cluster->exchange) * 1e3 / (double)training->batches);
     td_training_say(training, line);
 }
 
