@@ -295,10 +295,8 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processes_make_what_one_makes),
-        cmocka_unit_test(all_stop_behind_the_same_step),
-        cmocka_unit_test(what_fails_in_one_ends_all),
-        cmocka_unit_test(a_trace_shows_what_is_under_way),
+        cmocka_unit_test(processes_make_what_one_makes), cmocka_unit_test(all_stop_behind_the_same_step),
+        cmocka_unit_test(what_fails_in_one_ends_all),    cmocka_unit_test(a_trace_shows_what_is_under_way),
         cmocka_unit_test(wires_of_ucx_bring_the_same),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
