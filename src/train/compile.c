@@ -5,6 +5,7 @@
 
 #include "model/program.h"
 #include "strategy/multi_worker.h"
+#include "train/group.h"
 
 static td_status check_guard(const td_compile_args *args, tdi_error *error)
 {
@@ -238,7 +239,8 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
         free(model->compiled.devices);
         model->compiled.devices = devices;
     }
-    return tdi_model_keep_anew(model, error);
+    TDI_TRY(tdi_model_keep_anew(model, error));
+    return tdi_group_share_weights(model, error);
 }
 
 td_status td_compile_(const td_compile_args *args)

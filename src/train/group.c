@@ -169,35 +169,72 @@ td_status tdi_group_share_callbacks(td_training *training, tdi_error *error)
 
 /* ---- evaluation ---- */
 
-static uint32_t checksum(const td_model *model)
+/* By which processes see whether they have the same. */
+typedef struct likeness {
+    uint64_t seed;
+    int64_t iteration, total;
+    uint32_t values;
+} likeness;
+
+static likeness likeness_of(const td_model *model)
 {
-    return tdi_crc32c(0, tdi_model_values(model), (size_t)model->architecture->total * sizeof(float));
+    likeness own;
+    memset(&own, 0, sizeof own); /* its padding is compared too */
+    own.seed = model->state->seed;
+    own.iteration = model->state->iteration;
+    own.total = model->architecture->total;
+    own.values = tdi_crc32c(0, tdi_model_values(model), (size_t)own.total * sizeof(float));
+    return own;
+}
+
+static td_status compare_likeness(td_cluster *cluster, const td_model *model, likeness *chiefs, bool *same,
+                                  tdi_error *error)
+{
+    likeness own = likeness_of(model);
+    tdi_shared *all = calloc((size_t)cluster->members, sizeof *all);
+    td_status status = all ? tdi_cluster_share(cluster, &own, sizeof own, all, error) : tdi_no_memory(error);
+    *same = true;
+    for (int i = 0; i < cluster->members && status == TD_OK; i++) {
+        if (all[i].size != sizeof *chiefs ||
+            memcmp(&((likeness *)(void *)all[i].bytes)->total, &own.total, sizeof own.total) != 0)
+            status = tdi_fail(error, TD_INVALID_ARGUMENT, "%s has a model of another size than this process",
+                              td_cluster_task_name(cluster, i));
+        else if (memcmp(all[i].bytes, all[0].bytes, sizeof *chiefs) != 0)
+            *same = false;
+    }
+    if (status == TD_OK)
+        memcpy(chiefs, all[0].bytes, sizeof *chiefs);
+    if (all)
+        tdi_shared_free(all, cluster->members);
+    free(all);
+    return status;
 }
 
 /* Weights travel only where a process has others. */
 static td_status share_weights(td_cluster *cluster, td_model *model, tdi_error *error)
 {
-    size_t size = (size_t)model->architecture->total * sizeof(float);
-    uint32_t own = checksum(model);
-    bool same = true;
-    tdi_shared *all = calloc((size_t)cluster->members, sizeof *all);
-    td_status status = all ? tdi_cluster_share(cluster, &own, sizeof own, all, error) : tdi_no_memory(error);
-    for (int i = 1; i < cluster->members && status == TD_OK; i++)
-        same = same && all[i].size == all[0].size && memcmp(all[i].bytes, all[0].bytes, all[0].size) == 0;
-    if (all)
-        tdi_shared_free(all, cluster->members);
-    free(all);
-    if (status != TD_OK || same)
-        return status;
+    size_t size = (size_t)model->architecture->total * sizeof(float), got = size;
+    likeness chiefs;
+    bool same;
+    TDI_TRY(compare_likeness(cluster, model, &chiefs, &same, error));
+    if (same)
+        return TD_OK;
     void *values = td_cluster_is_chief(cluster) ? (void *)tdi_model_values(model) : NULL;
-    size_t got = size;
     TDI_TRY(tdi_cluster_broadcast(cluster, &values, &got, error));
     if (td_cluster_is_chief(cluster))
         return TD_OK;
     if (got == size)
         memcpy(tdi_model_write_values(model), values, size);
+    model->state->seed = chiefs.seed;
+    model->state->iteration = chiefs.iteration;
     free(values);
-    return got == size ? TD_OK : tdi_fail(error, TD_INVALID_ARGUMENT, "the chief evaluates another model");
+    return got == size ? TD_OK : tdi_fail(error, TD_IO, "the chief's weights are of another size");
+}
+
+td_status tdi_group_share_weights(td_model *model, tdi_error *error)
+{
+    td_cluster *cluster = tdi_cluster_of(model);
+    return cluster ? share_weights(cluster, model, error) : TD_OK;
 }
 
 td_status tdi_group_begin_evaluation(td_model *model, const tdi_run *run, tdi_error *error)

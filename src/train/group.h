@@ -24,7 +24,10 @@ td_status tdi_group_share_run(td_training *training, const tdi_run *run, tdi_err
 /* Behind the callbacks' train_begin: of a resumed run they come to remember what the chief's do. */
 td_status tdi_group_share_callbacks(td_training *training, tdi_error *error);
 
-/* The same for an evaluation: its data and batches agree; weights and states become the chief's. */
+/* Weights, seed and iteration become the chief's. */
+td_status tdi_group_share_weights(td_model *model, tdi_error *error);
+
+/* Agreement as for a run, and the chief's weights, for an evaluation. */
 td_status tdi_group_begin_evaluation(td_model *model, const tdi_run *run, tdi_error *error);
 
 /* Says by td_training_say who is in the group and has which rows of each batch; and what was exchanged since, in how
