@@ -25,6 +25,9 @@ enum {
     POLLS = 200,              /* by who waits and may spin, before it sleeps */
     AWAY_MS = 5               /* the courier stays away from the fabric so long after another has driven */
 };
+/* Seconds. Who has looked for so long and found nothing shares its core with another process, and has waited its turn.
+ * Nobody helps for a while then: the courier, which sleeps much and works little, is let in before others. */
+static const double slice = 1e-3, crowded = 1.0;
 static const double farewell = 0.2; /* seconds to tell peers why a broken exchange ends */
 
 /* ---- waking ---- */
@@ -514,14 +517,30 @@ static bool is_over(const tdi_exchange *x, tdi_operation *operation, uint32_t st
     return (int32_t)(atomic_load(&operation->done.value) - step) >= 0 || atomic_load(&x->broken);
 }
 
+static bool is_crowded(const tdi_exchange *x)
+{
+    return tdi_seconds() < atomic_load_explicit(&x->crowded_until, memory_order_relaxed);
+}
+
+/* Looks once; returns how often in a row it has found nothing. */
+static int look(tdi_exchange *x, int idle)
+{
+    double began = tdi_seconds();
+    if (drive_once(x))
+        return 0;
+    double now = tdi_seconds();
+    if (now - began > slice)
+        atomic_store_explicit(&x->crowded_until, now + crowded, memory_order_relaxed);
+    return idle + 1;
+}
+
 static void drive_until(tdi_exchange *x, tdi_operation *operation, uint32_t step, bool spin)
 {
     int idle = 0;
     atomic_store_explicit(&x->helped, true, memory_order_relaxed);
-    while (!is_over(x, operation, step) && !is_wanted(x) && x->fabric) {
-        if (drive_once(x))
-            idle = 0;
-        else if (!spin || ++idle > POLLS)
+    while (!is_over(x, operation, step) && !is_wanted(x) && x->fabric && !is_crowded(x)) {
+        idle = look(x, idle);
+        if (idle > (spin ? POLLS : 0))
             sleep_driving(x);
     }
 }
@@ -529,7 +548,7 @@ static void drive_until(tdi_exchange *x, tdi_operation *operation, uint32_t step
 /* Gives the fabric back; what is left to do is the courier's. */
 static void stop_driving(tdi_exchange *x)
 {
-    bool awaited = x->moving > 0 && atomic_load(&x->waiting) > 0;
+    bool awaited = x->moving > 0 && (atomic_load(&x->waiting) > 0 || is_crowded(x));
     bool busy = x->fabric && (awaited || x->heavy > 0 || x->fabric->sleep(x->fabric) < 0);
     pthread_mutex_unlock(&x->driving);
     if (busy || has_posts(x) || (atomic_load(&x->broken) && !atomic_load(&x->told)))
@@ -540,7 +559,7 @@ void tdi_courier_wait(tdi_exchange *x, tdi_operation *operation, uint32_t step, 
 {
     while (!is_over(x, operation, step)) {
         atomic_fetch_add(&x->waiting, 1); /* before the lock is asked for: who has it then, sees to this operation */
-        bool drives = !is_wanted(x) && pthread_mutex_trylock(&x->driving) == 0;
+        bool drives = !is_wanted(x) && !is_crowded(x) && pthread_mutex_trylock(&x->driving) == 0;
         if (!drives)
             tdi_event_wait(&operation->done, step, spin);
         atomic_fetch_sub(&x->waiting, 1);

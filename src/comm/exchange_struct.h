@@ -73,6 +73,7 @@ struct tdi_exchange {
     atomic_bool courier_called;                /* there is work for it */
     atomic_bool courier_sleeps, driver_sleeps; /* to be woken by a write */
     atomic_bool helped;                        /* a waiting thread has driven since the courier last slept */
+    _Atomic double crowded_until;              /* tdi_seconds() until which waiting threads leave all to the courier */
     atomic_int waiting;                        /* threads that wait for an operation without driving */
     atomic_int visitors;                       /* threads that want to have `driving` at once */
     atomic_bool quits, broken, told;
