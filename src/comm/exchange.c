@@ -324,8 +324,10 @@ static void frame_sent(void *user, int peer, const tdi_frame *frame, const void 
 
 static void peer_lost(void *user, int peer, const tdi_error *why)
 {
-    (void)peer;
-    tdi_exchange_break(user, why);
+    tdi_exchange *x = user;
+    tdi_error lost = {0};
+    tdi_link_tell_loss(x->names[peer], why, &lost);
+    tdi_exchange_break(x, &lost);
 }
 
 /* ---- the courier ---- */

@@ -26,7 +26,9 @@ td_status tdi_group_share_callbacks(td_training *training, tdi_error *error);
 /* The same for an evaluation: its data and batches agree; weights and states become the chief's. */
 td_status tdi_group_begin_evaluation(td_model *model, const tdi_run *run, tdi_error *error);
 
-/* How many steps to run next: the chief's number. `training` stops where any process wants it; NULL: nothing stops. */
+/* How many steps to run next: the chief's number. `training` stops where any process wants it; NULL: nothing stops.
+ * Fails, with the same sentence in all processes, where callbacks have given them other learning rates or, looked at
+ * when *steps is 0, other weights. */
 td_status tdi_group_agree_on_steps(const td_model *model, td_training *training, int64_t *steps, tdi_error *error);
 
 #endif
