@@ -1,11 +1,14 @@
 /* cluster.c - td_cluster: read who is who, meet, and open what the processes exchange their data by. */
 #include "cluster/cluster.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double start_timeout = 300;
+/* Seconds for which a process that was stopped waits for the others to end too. */
+static const double stop_patience = 5;
 
 /* ---- who is who ---- */
 
@@ -33,6 +36,11 @@ static td_status read_config(td_cluster *cluster, const td_cluster_args *args, t
                         "%s does not say which task this process is; give it, as in --task worker:1", config->source);
     cluster->members = tdi_cluster_count(config, TDI_CHIEF) + tdi_cluster_count(config, TDI_WORKER);
     cluster->self = config->self;
+    if (cluster->members > 1 && !config->tasks[0].address)
+        return tdi_fail(error, TD_UNSUPPORTED,
+                        "%s does not tell where rank 0 is found; give its host and a free port of it, as in "
+                        "--rendezvous node1:2222",
+                        config->source);
     if (cluster->self < cluster->members)
         return TD_OK;
     char name[TDI_TASK_NAME];
@@ -147,12 +155,21 @@ void tdi_cluster_strike(td_cluster *cluster, const void *object)
             cluster->users.at[i--] = cluster->users.at[--cluster->users.count];
 }
 
+/* A stop is agreed on in a step, and all leave after it; where one is stopped elsewhere the others do not know yet. */
+static void leave(td_cluster *cluster)
+{
+    const tdi_error *why = &cluster->context->error;
+    bool stopped = why->status == TD_STOPPED;
+    if (why->status != TD_OK && !stopped)
+        tdi_meeting_farewell(cluster->meeting, why);
+    else if (!tdi_meeting_part(cluster->meeting, stopped ? stop_patience : INFINITY))
+        tdi_meeting_farewell(cluster->meeting, why);
+}
+
 static void release(void *object)
 {
     td_cluster *cluster = object;
-    if (cluster->context->error.status != TD_OK)
-        tdi_meeting_farewell(cluster->meeting, &cluster->context->error);
-    tdi_meeting_part(cluster->meeting);
+    leave(cluster);
     for (int i = 0; i < cluster->users.count; i++)
         cluster->users.at[i].closed(cluster->users.at[i].object);
     tdi_vec_free(&cluster->users);

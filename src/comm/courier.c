@@ -442,7 +442,9 @@ static void peer_lost(void *user, int peer, const tdi_error *why)
     tdi_exchange *x = user;
     x->peers[peer].borrowed = 0;
     x->peers[peer].lost = true;
-    tdi_exchange_break(x, why);
+    tdi_error lost = {0};
+    tdi_link_tell_loss(x->names[peer], why, &lost);
+    tdi_exchange_break(x, &lost);
 }
 
 const tdi_sinks tdi_courier_sinks = {NULL, place_frame, frame_arrived, frame_sent, peer_lost};

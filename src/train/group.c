@@ -1,4 +1,7 @@
-/* group.c - agreement before the first step, and between steps. */
+/* group.c - agreement before the first step, and between steps.
+ *
+ * Every process computes the whole update, so they stay alike only where their callbacks do alike: that is checked
+ * where they agree on the next steps. */
 #include "train/group.h"
 
 #include <stdio.h>
@@ -38,6 +41,12 @@ static td_status refuse(const td_cluster *cluster, int member, const tdi_facts_d
                     td_cluster_task_name(cluster, member), found->about, found->after, found->before);
 }
 
+static bool is_same_call(json_t *chiefs, json_t *theirs)
+{
+    return json_is_object(chiefs) && json_is_object(theirs) &&
+           json_equal(json_object_get(chiefs, "call"), json_object_get(theirs, "call"));
+}
+
 static td_status compare(const td_cluster *cluster, const tdi_shared *all, tdi_error *error)
 {
     tdi_facts_difference found;
@@ -45,7 +54,7 @@ static td_status compare(const td_cluster *cluster, const tdi_shared *all, tdi_e
     json_t *chiefs = json_loadb(all[0].bytes, all[0].size, 0, NULL);
     for (int i = 1; i < cluster->members && status == TD_OK; i++) {
         json_t *theirs = json_loadb(all[i].bytes, all[i].size, 0, NULL);
-        if (!json_is_object(chiefs) || !json_is_object(theirs))
+        if (!is_same_call(chiefs, theirs))
             status = tdi_fail(error, TD_INVALID_ARGUMENT,
                               "%s and the chief are at different calls: all processes make the same calls",
                               td_cluster_task_name(cluster, i));
@@ -85,6 +94,7 @@ td_status tdi_group_agree_on_run(const td_training *training, const tdi_run *run
     if (!cluster)
         return TD_OK;
     TDI_TRY(tdi_run_facts(training->model, run, &facts, error));
+    json_object_set_new(facts, "call", json_string("td_fit"));
     add_number(facts, "epochs", training->epochs);
     add_number(facts, "seed", (int64_t)training->seed);
     td_status status = agree(cluster, facts, error);
@@ -244,6 +254,7 @@ td_status tdi_group_begin_evaluation(td_model *model, const tdi_run *run, tdi_er
     if (!cluster || model->fitting)
         return TD_OK;
     TDI_TRY(tdi_run_facts(model, run, &facts, error));
+    json_object_set_new(facts, "call", json_string("td_evaluate"));
     td_status status = agree(cluster, facts, error);
     json_decref(facts);
     return status == TD_OK ? share_weights(cluster, model, error) : status;
@@ -379,7 +390,37 @@ td_status tdi_group_add_rows(const td_model *model, int64_t own, int64_t *rows, 
 
 typedef struct wish {
     int64_t steps, stops;
+    double rate;     /* the learning rate of the next step */
+    int64_t weights; /* their checksum; 0: not looked at */
 } wish;
+
+static td_status compare_wishes(const td_cluster *cluster, const wish *wishes, tdi_error *error)
+{
+    for (int i = 1; i < cluster->members; i++) {
+        if (memcmp(&wishes[i].rate, &wishes[0].rate, sizeof wishes->rate) != 0)
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "%s and the chief disagree on the learning rate: %.9g there, %.9g at the chief; give all "
+                            "processes the same callbacks (--reduce-lr, --learning-rate-scheduler)",
+                            td_cluster_task_name(cluster, i), wishes[i].rate, wishes[0].rate);
+        if (wishes[i].weights != wishes[0].weights)
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "%s and the chief have different weights; only callbacks change them between steps, so "
+                            "give all processes the same",
+                            td_cluster_task_name(cluster, i));
+    }
+    return TD_OK;
+}
+
+static wish own_wish(const td_model *model, const td_training *training, int64_t steps)
+{
+    wish own = {.steps = steps};
+    if (!training)
+        return own;
+    own.stops = training->stop;
+    own.rate = tdi_training_rate(training);
+    own.weights = steps ? 0 : likeness_of(model).values; /* once an epoch */
+    return own;
+}
 
 td_status tdi_group_agree_on_steps(const td_model *model, td_training *training, int64_t *steps, tdi_error *error)
 {
@@ -389,8 +430,10 @@ td_status tdi_group_agree_on_steps(const td_model *model, td_training *training,
     wish *wishes = calloc((size_t)cluster->members, sizeof *wishes);
     if (!wishes)
         return tdi_no_memory(error);
-    wishes[cluster->self] = (wish){*steps, training && training->stop};
+    wishes[cluster->self] = own_wish(model, training, *steps);
     td_status status = tdi_exchange_gather(cluster->exchange, wishes, sizeof *wishes, error);
+    if (status == TD_OK)
+        status = compare_wishes(cluster, wishes, error);
     *steps = wishes[0].steps;
     for (int i = 0; i < cluster->members && training && status == TD_OK; i++)
         training->stop = training->stop || wishes[i].stops;

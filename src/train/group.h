@@ -43,7 +43,9 @@ td_status tdi_group_share_out(const td_model *model, int64_t samples, int64_t ba
  * this process's. TD_INVALID_ARGUMENT: they are not in proportion to the processes' devices. */
 td_status tdi_group_add_rows(const td_model *model, int64_t own, int64_t *rows, int64_t *first, tdi_error *error);
 
-/* How many steps to run next: the chief's number. `training` stops where any process wants it; NULL: nothing stops. */
+/* How many steps to run next: the chief's number. `training` stops where any process wants it; NULL: nothing stops.
+ * Fails, with the same sentence in all processes, where callbacks have given them other learning rates or, looked at
+ * when *steps is 0, other weights. */
 td_status tdi_group_agree_on_steps(const td_model *model, td_training *training, int64_t *steps, tdi_error *error);
 
 #endif
