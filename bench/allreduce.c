@@ -1,0 +1,404 @@
+/* allreduce.c - one of two processes that add up a vector, again and again, for bench/cluster --engine.
+ *
+ * bench_allreduce tls|socket FOLDER BYTES:ROUNDS...
+ *
+ * tls moves the vectors by the library's exchange, as training moves gradients; socket by plain TCP, each process
+ * sending its whole vector to the other. RANK, 0 or 1, is which process this is; they meet at port MASTER_PORT of
+ * 127.0.0.1, and BENCH_SECRET is the key of TLS, 32 characters at least. For each vector a line of JSON goes to
+ * FOLDER/RANK: when each round began and ended, nanoseconds of the monotonic clock, and how many sums were wrong. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "comm/exchange.h"
+#include "link/address.h"
+
+enum { PROCESSES = 2, PATIENCE_MS = 20000 };
+enum { STAMPS = 16 }; /* elements that differ in each round, so that sums of an earlier round are noticed */
+
+typedef struct bench bench;
+
+/* A way to bring the peer's vector here. */
+typedef struct way {
+    const char *name;
+    tdi_engine *(*engine)(void); /* NULL: a plain socket */
+} way;
+
+struct bench {
+    const way *way;
+    int rank, fd; /* connected to the peer, until it is the wire's */
+    FILE *out;
+    int64_t count;             /* floats of the vector */
+    float *vectors[PROCESSES]; /* this process's own, and the peer's */
+    float *sum;
+    long round; /* from 1 on */
+    int64_t wrong;
+
+    tdi_engine *engine;
+    tdi_fabric *fabric;
+    tdi_exchange *exchange;
+    tdi_communicator *communicator;
+    tdi_transfer transfer;
+    tdi_collective collective;
+    tdi_collectives collectives;
+    char *no_slots;
+};
+
+static void die(const char *what, const char *why)
+{
+    fprintf(stderr, "bench_allreduce: %s: %s\n", what, why);
+    exit(1);
+}
+
+static void must(td_status status, const tdi_error *error)
+{
+    if (status != TD_OK)
+        die("the exchange", error->message);
+}
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    if (!value)
+        die(name, "this variable of the environment is missing");
+    return value;
+}
+
+static long long now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (long long)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* ---- meeting ---- */
+
+static int accept_peer(const struct sockaddr_in *at)
+{
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = -1;
+    struct pollfd ready = {.fd = listener, .events = POLLIN};
+    if (setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0 &&
+        bind(listener, (const struct sockaddr *)at, sizeof *at) == 0 && listen(listener, 1) == 0 &&
+        poll(&ready, 1, PATIENCE_MS) == 1)
+        fd = accept(listener, NULL, NULL);
+    if (fd < 0)
+        die("nobody connected", strerror(errno));
+    close(listener);
+    return fd;
+}
+
+/* The peer may not listen yet. */
+static int connect_to_peer(const struct sockaddr_in *at)
+{
+    for (long long end = now() + PATIENCE_MS * 1000000LL; now() < end; usleep(2000)) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(fd, (const struct sockaddr *)at, sizeof *at) == 0)
+            return fd;
+        close(fd);
+    }
+    die("process 0 does not answer", strerror(errno));
+    return -1;
+}
+
+static void meet(bench *bench)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                             .sin_port = htons((uint16_t)atoi(variable("MASTER_PORT")))};
+    bench->fd = bench->rank == 0 ? accept_peer(&at) : connect_to_peer(&at);
+    fcntl(bench->fd, F_SETFL, O_NONBLOCK);
+    tdi_socket_send_at_once(bench->fd);
+}
+
+/* ---- by a plain socket ---- */
+
+/* What a call on a socket moved; 0 where it would have had to wait. */
+static size_t moved(ssize_t result)
+{
+    if (result > 0)
+        return (size_t)result;
+    if (result == 0 || (errno != EAGAIN && errno != EINTR))
+        die("the other process", result ? strerror(errno) : "it has gone");
+    return 0;
+}
+
+/* The vectors pass each other; what has come is added at once. */
+static void add_by_socket(bench *bench)
+{
+    size_t size = (size_t)bench->count * sizeof(float), sent = 0, received = 0;
+    char *own = (char *)bench->vectors[bench->rank], *other = (char *)bench->vectors[!bench->rank];
+    for (int64_t added = 0; sent < size || received < size;) {
+        short events = (short)((sent < size ? POLLOUT : 0) | (received < size ? POLLIN : 0));
+        struct pollfd ready = {.fd = bench->fd, .events = events};
+        poll(&ready, 1, -1);
+        if (sent < size && ready.revents & POLLOUT)
+            sent += moved(send(bench->fd, own + sent, size - sent, MSG_NOSIGNAL));
+        if (received < size && ready.revents & (POLLIN | POLLHUP | POLLERR))
+            received += moved(recv(bench->fd, other + received, size - received, 0));
+        for (; added < (int64_t)(received / sizeof(float)); added++)
+            bench->sum[added] = bench->vectors[0][added] + bench->vectors[1][added];
+    }
+}
+
+/* ---- by the exchange ---- */
+
+static tdi_sink_answer hold(void *user, int peer, const tdi_frame *frame, void **place, tdi_error *error)
+{
+    (void)user, (void)peer, (void)frame, (void)place, (void)error;
+    return TDI_HOLD; /* until the link is the wire's */
+}
+
+static void lose(void *user, int peer, const tdi_error *why)
+{
+    (void)user, (void)peer;
+    die("the link", why->message);
+}
+
+/* An open link over the socket. */
+static tdi_link *open_link(bench *bench)
+{
+    static const tdi_sinks sinks = {.place = hold, .lost = lose};
+    tdi_error error = {0};
+    tdi_secret secret = {.size = strlen(variable("BENCH_SECRET"))};
+    tdi_security *security;
+    tdi_link *link;
+    if (secret.size > sizeof secret.bytes)
+        die("BENCH_SECRET", "it is too long");
+    memcpy(secret.bytes, variable("BENCH_SECRET"), secret.size);
+    must(tdi_security_create(&secret, "bench", &security, &error), &error); /* lives as long as the process */
+    must(tdi_link_create(security, bench->fd, bench->rank ? TDI_LINK_CLIENT : TDI_LINK_SERVER, "the other process",
+                         &link, &error),
+         &error);
+    tdi_link_set_sinks(link, &sinks, !bench->rank, NULL);
+    while (tdi_link_pump(link), tdi_link_get_state(link) == TDI_LINK_SHAKING) {
+        uint32_t events = tdi_link_events(link);
+        struct pollfd ready = {.fd = tdi_link_descriptor(link),
+                               .events = (short)((events & EPOLLIN ? POLLIN : 0) | (events & EPOLLOUT ? POLLOUT : 0))};
+        poll(&ready, 1, 100);
+    }
+    return link;
+}
+
+static void start_exchange(bench *bench)
+{
+    static const int first_shard[] = {0, 1, 2};
+    static const char *const names[] = {"process 0", "process 1"};
+    tdi_error error = {0};
+    const tdi_exchange_spec spec = {
+        .processes = PROCESSES, .self = bench->rank, .first_shard = first_shard, .names = names};
+    must(tdi_exchange_create(&spec, &bench->exchange, &error), &error);
+    const tdi_fabric_spec view = {
+        .generation = 1, .token = 1, .peers = PROCESSES, .sinks = tdi_exchange_sinks(bench->exchange)};
+    must(bench->engine->open(bench->engine, &view, &bench->fabric, &error), &error);
+    tdi_wire *wires[PROCESSES] = {0};
+    const tdi_peer_address peer = {.link = open_link(bench)};
+    must(bench->fabric->join(bench->fabric, !bench->rank, &peer, &wires[!bench->rank], &error), &error);
+    must(tdi_exchange_start(bench->exchange, bench->fabric, wires, &error), &error);
+}
+
+static void connect_vectors(bench *bench)
+{
+    tdi_error error = {0};
+    bench->transfer = (tdi_transfer){0, bench->count};
+    bench->collective = (tdi_collective){TDI_REDUCE, 1, &bench->transfer};
+    bench->collectives = (tdi_collectives){.at = &bench->collective, .count = 1};
+    const tdi_group_spec group = {.workers = 1,
+                                  .threads = 1,
+                                  .collectives = &bench->collectives,
+                                  .shards = PROCESSES,
+                                  .gradients = bench->vectors,
+                                  .exchange = &bench->no_slots};
+    must(tdi_exchange_connect(bench->exchange, &group, &bench->communicator, &error), &error);
+}
+
+static void add_by_exchange(bench *bench)
+{
+    tdi_communicator *communicator = bench->communicator;
+    communicator->begin(communicator, 0);
+    if (communicator->finish(communicator, 0, (uint32_t)bench->round) != TDI_ARRIVED)
+        must(TD_IO, communicator->failure(communicator));
+    for (int64_t i = 0; i < bench->count; i++)
+        bench->sum[i] = bench->vectors[0][i] + bench->vectors[1][i];
+    communicator->end_step(communicator);
+}
+
+/* ---- rounds ---- */
+
+static float element(int rank, int64_t i)
+{
+    return (float)(rank + 1 + i % 251);
+}
+
+/* The places of elements that change in each round: the first ones, and others all over the vector. */
+static int64_t stamp_place(const bench *bench, int stamp)
+{
+    return stamp * (bench->count - 1) / (STAMPS - 1);
+}
+
+static float stamp_value(const bench *bench, int rank)
+{
+    return (float)(bench->round % 4096 * (rank + 1));
+}
+
+static void stamp(bench *bench)
+{
+    for (int s = 0; s < STAMPS; s++)
+        bench->vectors[bench->rank][stamp_place(bench, s)] = stamp_value(bench, bench->rank);
+}
+
+static void check_stamps(bench *bench)
+{
+    for (int s = 0; s < STAMPS; s++)
+        bench->wrong += bench->sum[stamp_place(bench, s)] != stamp_value(bench, 0) + stamp_value(bench, 1);
+}
+
+/* All but those that were stamped. */
+static void check_elements(bench *bench)
+{
+    for (int s = 0; s < STAMPS; s++)
+        bench->sum[stamp_place(bench, s)] = element(0, stamp_place(bench, s)) + element(1, stamp_place(bench, s));
+    for (int64_t i = 0; i < bench->count; i++)
+        bench->wrong += bench->sum[i] != element(0, i) + element(1, i);
+}
+
+static void *memory_for(bench *bench, size_t size)
+{
+    void *memory = bench->engine ? bench->engine->memory(bench->engine, size) : aligned_alloc(4096, size);
+    if (!memory)
+        die("the vectors", "out of memory");
+    return memory;
+}
+
+static void open_vectors(bench *bench, int64_t bytes)
+{
+    size_t size = ((size_t)bytes + 4095) / 4096 * 4096;
+    bench->count = bytes / (int64_t)sizeof(float);
+    bench->round = 0;
+    bench->wrong = 0;
+    for (int rank = 0; rank < PROCESSES; rank++)
+        bench->vectors[rank] = memory_for(bench, size);
+    bench->sum = aligned_alloc(4096, size);
+    if (!bench->sum)
+        die("the sums", "out of memory");
+    for (int64_t i = 0; i < bench->count; i++)
+        bench->vectors[bench->rank][i] = element(bench->rank, i);
+    memset(bench->sum, 0, size);
+    memset(bench->vectors[!bench->rank], 0, size);
+    if (bench->engine)
+        connect_vectors(bench);
+}
+
+static void close_vectors(bench *bench)
+{
+    if (bench->engine)
+        bench->communicator->release(bench->communicator);
+    for (int rank = 0; rank < PROCESSES; rank++)
+        if (bench->engine)
+            bench->engine->release_memory(bench->engine, bench->vectors[rank]);
+        else
+            free(bench->vectors[rank]);
+    free(bench->sum);
+}
+
+static void write_times(const bench *bench, const char *name, const long long *times, long rounds)
+{
+    fprintf(bench->out, ", \"%s\": [", name);
+    for (long i = 0; i < rounds; i++)
+        fprintf(bench->out, "%s%lld", i ? ", " : "", times[i]);
+    fprintf(bench->out, "]");
+}
+
+static void run(bench *bench, int64_t bytes, long rounds)
+{
+    long long *began = calloc((size_t)rounds, sizeof *began), *ended = calloc((size_t)rounds, sizeof *ended);
+    if (!began || !ended)
+        die("times", "out of memory");
+    open_vectors(bench, bytes);
+    for (long i = 0; i < rounds; i++) {
+        bench->round++;
+        stamp(bench);
+        began[i] = now();
+        if (bench->engine)
+            add_by_exchange(bench);
+        else
+            add_by_socket(bench);
+        ended[i] = now();
+        check_stamps(bench);
+    }
+    check_elements(bench);
+    fprintf(bench->out, "{\"bytes\": %lld, \"wrong\": %lld", (long long)bytes, (long long)bench->wrong);
+    write_times(bench, "began", began, rounds);
+    write_times(bench, "ended", ended, rounds);
+    fprintf(bench->out, "}\n");
+    close_vectors(bench);
+    free(began);
+    free(ended);
+}
+
+/* Nobody closes a connection before the other has all that it was sent. */
+static void end_exchange(bench *bench)
+{
+    char slots[PROCESSES] = {0};
+    tdi_error error = {0};
+    must(tdi_exchange_gather(bench->exchange, slots, 1, &error), &error);
+    tdi_exchange_free(bench->exchange);
+    bench->engine->release(bench->engine);
+}
+
+static void end(bench *bench)
+{
+    if (bench->engine)
+        end_exchange(bench);
+    else
+        close(bench->fd);
+    if (fclose(bench->out) != 0)
+        die("the times", strerror(errno));
+}
+
+static const way ways[] = {{"tls", tdi_tls_engine}, {"socket", NULL}};
+
+static const way *find_way(const char *name)
+{
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (strcmp(name, ways[i].name) == 0)
+            return &ways[i];
+    die(name, "expected tls or socket");
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 4)
+        return fprintf(stderr, "usage: bench_allreduce tls|socket FOLDER BYTES:ROUNDS...\n"), 2;
+    char path[4096];
+    bench bench = {.way = find_way(arguments[1]), .rank = atoi(variable("RANK")) != 0};
+    snprintf(path, sizeof path, "%s/%d", arguments[2], bench.rank);
+    bench.out = fopen(path, "we");
+    if (!bench.out)
+        die(path, strerror(errno));
+    meet(&bench);
+    if (bench.way->engine) {
+        bench.engine = bench.way->engine();
+        if (!bench.engine)
+            die(bench.way->name, "out of memory");
+        start_exchange(&bench);
+    }
+    for (int i = 3; i < count; i++) {
+        long long bytes;
+        long rounds;
+        if (sscanf(arguments[i], "%lld:%ld", &bytes, &rounds) != 2 || bytes < 4 * STAMPS || rounds < 1)
+            die(arguments[i], "expected BYTES:ROUNDS, 64 bytes and one round at least");
+        run(&bench, bytes, rounds);
+    }
+    end(&bench);
+    return 0;
+}
