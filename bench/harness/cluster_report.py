@@ -68,9 +68,13 @@ def below_aims(cases):
             yield f"{name}: DDP takes {ratio:.2f} times as long as TLS; at least {LEAST_OF_DDP[name]:g}"
 
 
+def head(results):
+    return [machine.sentence(results["machine"]),
+            ", ".join(f"{name} {version}" for name, version in results["versions"].items())]
+
+
 def whole(results):
-    lines = [machine.sentence(results["machine"]),
-             ", ".join(f"{name} {version}" for name, version in results["versions"].items())]
+    lines = head(results)
     for name, case in results["cases"].items():
         lines += training(name, case)
     return lines + (engine(results["engine"]) if results.get("engine") else [])

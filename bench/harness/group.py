@@ -70,8 +70,8 @@ class Group:
             member.kill()
 
     def result(self, base):
-        found = self.members[0].result(None)
-        return dict(found, **summary(self.rounds, base), kilobytes=sum(member.facts["kilobytes"] for member in self.members))
+        return {"title": self.title, **summary(self.rounds, base), "parameters": self.facts["parameters"],
+                "kilobytes": sum(member.facts["kilobytes"] for member in self.members)}
 
 
 def summary(rounds, base):

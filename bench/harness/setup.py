@@ -51,7 +51,8 @@ def install(python, packages, **variables):
 
 def first_error(text):
     """The compiler's first error in the log of a package that is built, or None."""
-    return next((line.strip() for line in text.splitlines() if re.search(r"(?<!-)\berror: (?!subprocess)", line)), None)
+    errors = (line.strip() for line in text.splitlines() if re.search(r"\berror: (?!subprocess)", line))
+    return next((re.sub(r"^\S*/(site-packages|tmp)/", "", line) for line in errors), None)
 
 
 def own_python():

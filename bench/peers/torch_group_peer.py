@@ -1,7 +1,8 @@
 """PyTorch in a group of processes, each of which trains on its share of every batch: DistributedDataParallel over Gloo
 ("ddp"), or Horovod's optimizer over Gloo ("horovod"). RANK and WORLD_SIZE say which process this is; the group meets at
-MASTER_ADDR and MASTER_PORT, Horovod's at what its launcher set. In each round every process trains one epoch."""
+MASTER_ADDR and MASTER_PORT. In each round every process trains one epoch."""
 import os
+import sys
 
 import peer
 import torch
@@ -21,6 +22,8 @@ def join_gloo():
 def join_horovod():
     import horovod.torch as horovod
     horovod.init()
+    if horovod.size() != size:
+        sys.exit(f"Horovod sees {horovod.size()} processes of {size}")
     horovod.broadcast_parameters(torch_peer.model.state_dict(), root_rank=0)
     torch_peer.optimizer = horovod.DistributedOptimizer(torch_peer.optimizer,
                                                         named_parameters=torch_peer.model.named_parameters())
