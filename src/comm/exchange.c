@@ -38,6 +38,7 @@ typedef struct operation {
 typedef struct program {
     tdi_exchange *exchange;
     uint32_t number; /* in the order of connecting, from 1 on */
+    const tdi_deal *deal;
     tdi_group_spec group;
     int references;
     operation *operations; /* [collectives] */
@@ -57,8 +58,7 @@ typedef struct post {
 } post;
 
 struct tdi_exchange {
-    int processes, self, *first_shard;
-    tdi_exchange_shards shards;
+    int processes, self;
     tdi_fabric *fabric; /* NULL: not started */
     tdi_wire **wires;
     tdi_sinks sinks;
@@ -119,9 +119,9 @@ const tdi_error *tdi_exchange_failure(const tdi_exchange *x)
 
 /* ---- what the courier sends ---- */
 
-static int own_shards(const tdi_exchange *x, int process)
+static int own_shards(const tdi_deal *deal)
 {
-    return x->first_shard[process + 1] - x->first_shard[process];
+    return deal->first_shard[deal->self + 1] - deal->first_shard[deal->self];
 }
 
 static size_t transfer_bytes(const tdi_collective *collective, const tdi_transfer *transfer)
@@ -163,10 +163,10 @@ static void move_collective(tdi_exchange *x, program *p, int id)
     operation->step++;
     operation->moving = true;
     operation->left = (int64_t)collective->count *
-                      ((int64_t)own_shards(x, x->self) * (x->processes - 1) + p->group.shards - own_shards(x, x->self));
+                      ((int64_t)own_shards(p->deal) * (x->processes - 1) + p->deal->shards - own_shards(p->deal));
     if (stop)
         atomic_store(&x->stop_step, operation->step);
-    for (int shard = x->first_shard[x->self]; shard < x->first_shard[x->self + 1]; shard++)
+    for (int shard = p->deal->first_shard[x->self]; shard < p->deal->first_shard[x->self + 1]; shard++)
         for (int t = 0; t < collective->count; t++) {
             const tdi_transfer *transfer = &collective->transfers[t];
             tdi_frame frame = {.length = (uint32_t)transfer_bytes(collective, transfer),
@@ -242,7 +242,7 @@ static tdi_sink_answer place_range(tdi_exchange *x, int peer, const tdi_frame *f
         return TDI_HOLD;
     if (frame->step != operation->step || !operation->moving)
         return refuse(x, peer, frame, "which nobody waits for", error);
-    if (frame->shard < (uint32_t)x->first_shard[peer] || frame->shard >= (uint32_t)x->first_shard[peer + 1])
+    if (frame->shard < (uint32_t)p->deal->first_shard[peer] || frame->shard >= (uint32_t)p->deal->first_shard[peer + 1])
         return refuse(x, peer, frame, "which is not its shard", error);
     for (int t = 0; t < collective->count; t++) {
         const tdi_transfer *transfer = &collective->transfers[t];
@@ -493,12 +493,12 @@ static handle *add_handle(program *p, tdi_communicator *local)
     return h;
 }
 
-static program *add_program(tdi_exchange *x, const tdi_group_spec *group)
+static program *add_program(tdi_exchange *x, const tdi_deal *deal, const tdi_group_spec *group)
 {
     program *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
-    *p = (program){.exchange = x, .group = *group, .references = group->workers};
+    *p = (program){.exchange = x, .deal = deal, .group = *group, .references = group->workers};
     p->operations = tdi_buffer_create((size_t)group->collectives->count * sizeof *p->operations + 1);
     if (!p->operations) {
         free(p);
@@ -533,14 +533,14 @@ static td_status add_handles(program *p, tdi_communicator **local, tdi_communica
     return tdi_no_memory(error);
 }
 
-td_status tdi_exchange_connect(tdi_exchange *x, const tdi_group_spec *group, tdi_communicator **handles,
-                               tdi_error *error)
+td_status tdi_exchange_connect(tdi_exchange *x, const tdi_deal *deal, const tdi_group_spec *group,
+                               tdi_communicator **handles, tdi_error *error)
 {
     tdi_communicator **local = calloc((size_t)group->workers, sizeof *local);
     if (!local)
         return tdi_no_memory(error);
     td_status status = tdi_local_group_create(group, local, error);
-    program *p = status == TD_OK ? add_program(x, group) : NULL;
+    program *p = status == TD_OK ? add_program(x, deal, group) : NULL;
     if (p)
         status = add_handles(p, local, handles, error);
     else if (status == TD_OK) {
@@ -583,11 +583,6 @@ bool tdi_exchange_stops(tdi_exchange *x, uint32_t step)
     return true;
 }
 
-const tdi_exchange_shards *tdi_exchange_get_shards(const tdi_exchange *x)
-{
-    return &x->shards;
-}
-
 uint64_t tdi_exchange_sent(const tdi_exchange *x)
 {
     return atomic_load(&x->sent);
@@ -600,13 +595,10 @@ static bool copy_spec(tdi_exchange *x, const tdi_exchange_spec *spec)
     size_t n = (size_t)spec->processes;
     x->processes = spec->processes;
     x->self = spec->self;
-    x->first_shard = malloc((n + 1) * sizeof *x->first_shard);
     x->wires = malloc(n * sizeof *x->wires);
     x->names = calloc(n, sizeof *x->names);
-    if (!x->first_shard || !x->wires || !x->names)
+    if (!x->wires || !x->names)
         return false;
-    memcpy(x->first_shard, spec->first_shard, (n + 1) * sizeof *x->first_shard);
-    x->shards = (tdi_exchange_shards){x->processes, x->self, x->first_shard};
     for (size_t i = 0; i < n; i++)
         snprintf(x->names[i], sizeof x->names[i], "%s", spec->names[i]);
     return true;
@@ -618,7 +610,6 @@ static void release(tdi_exchange *x)
         close(x->wake);
     pthread_mutex_destroy(&x->lock);
     tdi_vec_free(&x->posts);
-    free(x->first_shard);
     if (x->fabric)
         x->fabric->close(x->fabric);
     free(x->wires);

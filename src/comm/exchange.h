@@ -12,23 +12,15 @@
 #define TDI_COMM_EXCHANGE_H
 
 #include "comm/communicator.h"
+#include "comm/deal.h"
 #include "link/wire.h"
 
 typedef struct tdi_exchange tdi_exchange;
 
 typedef struct tdi_exchange_spec {
     int processes, self;
-    const int
-        *first_shard; /* [processes + 1]: process p computes shards [first_shard[p], first_shard[p + 1]); copied */
     const char *const *names; /* [processes], for sentences: "worker 1 (10.0.0.3:2222)"; copied */
 } tdi_exchange_spec;
-
-/* Who computes which shards. */
-typedef struct tdi_exchange_shards {
-    int processes, self;
-    const int *first; /* [processes + 1] */
-} tdi_exchange_shards;
-const tdi_exchange_shards *tdi_exchange_get_shards(const tdi_exchange *exchange);
 
 td_status tdi_exchange_create(const tdi_exchange_spec *spec, tdi_exchange **exchange, tdi_error *error);
 /* What the fabric has to be opened with: the processes are its peers, by their numbers. Lives as long as the exchange.
@@ -41,9 +33,9 @@ td_status tdi_exchange_start(tdi_exchange *exchange, tdi_fabric *fabric, tdi_wir
 void tdi_exchange_free(tdi_exchange *exchange);
 
 /* Communicators of a program between the processes: handles[group->workers], released one by one. All processes connect
- * the same programs in the same order. */
-td_status tdi_exchange_connect(tdi_exchange *exchange, const tdi_group_spec *group, tdi_communicator **handles,
-                               tdi_error *error);
+ * the same programs in the same order, with the same deal, which outlives the handles. */
+td_status tdi_exchange_connect(tdi_exchange *exchange, const tdi_deal *deal, const tdi_group_spec *group,
+                               tdi_communicator **handles, tdi_error *error);
 
 /* Brings each process's slot to all: `slots` are [processes][size] bytes, of which this process has written its own.
  * Called by one thread of every process, between steps, in the same order; blocks. Fails with the exchange's failure.

@@ -25,10 +25,13 @@ static td_status fail_by_system(const char *name, int reason, tdi_error *error)
     return tdi_fail(error, TD_IO, "%s: cannot be reached: %s", name, strerror(reason));
 }
 
-/* A server sees that the key is another, and tells its client so by an alert. */
+/* A server sees that the key is another, and tells its client so by an alert: illegal_parameter by OpenSSL up to 3.4,
+ * decrypt_error, which RFC 8446 asks for, since 3.5. */
 static bool is_other_secret(bool server, int reason)
 {
-    return reason == (server ? SSL_R_BINDER_DOES_NOT_VERIFY : SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER);
+    if (server)
+        return reason == SSL_R_BINDER_DOES_NOT_VERIFY;
+    return reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER || reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR;
 }
 
 static td_status fail_by_tls(const char *name, bool server, unsigned long code, tdi_error *error)

@@ -462,10 +462,10 @@ static double *report_sums(char *reports, size_t size, int process)
 
 static void copy_sums(run *r, char *reports, size_t size, int process, bool to)
 {
-    const tdi_exchange_shards *shards = tdi_exchange_get_shards(r->exchange);
+    const tdi_deal *deal = tdi_strategy_of(r->runtime->model)->deal;
     size_t bytes = tdi_metric_bytes(&r->runtime->modes[r->job->mode].program.slots);
     char *sums = (char *)report_sums(reports, size, process);
-    for (int p = shards->first[process]; p < shards->first[process + 1]; p++, sums += bytes) {
+    for (int p = deal->first_shard[process]; p < deal->first_shard[process + 1]; p++, sums += bytes) {
         double *metrics = r->runtime->shards[p].metrics[r->job->mode];
         to ? memcpy(sums, metrics, bytes) : memcpy(metrics, sums, bytes);
     }
@@ -474,23 +474,23 @@ static void copy_sums(run *r, char *reports, size_t size, int process, bool to)
 /* All accumulators in all processes, and whether any of them was stopped. */
 static td_status share_results(run *r, tdi_error *error)
 {
-    const tdi_exchange_shards *shards = tdi_exchange_get_shards(r->exchange);
+    const tdi_deal *deal = tdi_strategy_of(r->runtime->model)->deal;
     size_t most = 0, bytes = tdi_metric_bytes(&r->runtime->modes[r->job->mode].program.slots);
-    for (int process = 0; process < shards->processes; process++) {
-        size_t own = (size_t)(shards->first[process + 1] - shards->first[process]);
+    for (int process = 0; process < deal->processes; process++) {
+        size_t own = (size_t)(deal->first_shard[process + 1] - deal->first_shard[process]);
         most = own > most ? own : most;
     }
     size_t size = sizeof(report) + most * bytes;
     bool stopped = r->done < r->job->steps || (r->job->stop && atomic_load(r->job->stop));
-    char *reports = tdi_buffer_create(size * (size_t)shards->processes);
+    char *reports = tdi_buffer_create(size * (size_t)deal->processes);
     if (!reports)
         return tdi_no_memory(error);
-    *(report *)(void *)(reports + (size_t)shards->self * size) = (report){r->done, stopped};
-    copy_sums(r, reports, size, shards->self, true);
+    *(report *)(void *)(reports + (size_t)deal->self * size) = (report){r->done, stopped};
+    copy_sums(r, reports, size, deal->self, true);
     td_status status = tdi_exchange_gather(r->exchange, reports, size, error);
-    for (int process = 0; process < shards->processes && status == TD_OK; process++) {
+    for (int process = 0; process < deal->processes && status == TD_OK; process++) {
         report *of = (report *)(void *)(reports + (size_t)process * size);
-        if (process != shards->self)
+        if (process != deal->self)
             copy_sums(r, reports, size, process, false);
         if (of->stopped)
             status = TD_STOPPED;

@@ -8,14 +8,17 @@
 #define TDI_STRATEGY_STRATEGY_H
 
 #include "comm/communicator.h"
+#include "comm/deal.h"
 #include "model/model.h"
 #include "strategy/device_list.h"
 #include "strategy/division.h"
 
 typedef struct tdi_strategy tdi_strategy;
 struct tdi_strategy {
-    /* What this process and the others of its group exchange; NULL: there are no others. */
+    /* What this process and the others of its group exchange, and who of them computes which shards; NULL: there are no
+     * others. */
     struct tdi_exchange *exchange;
+    const tdi_deal *deal;
     /* Its collectives can break (tdi_communicator.failure): programs are made so that a broken step leaves the model as
      * it was, which costs the overlap of updates with backpropagation. */
     bool can_break;

@@ -22,13 +22,14 @@ static td_status divide(const td_model *model, int replicas, int cores, tdi_divi
 static td_status connect_group(const tdi_strategy *strategy, const tdi_group_spec *group, tdi_communicator **handles,
                                tdi_error *error)
 {
-    return tdi_exchange_connect(strategy->exchange, group, handles, error);
+    return tdi_exchange_connect(strategy->exchange, strategy->deal, group, handles, error);
 }
 
 static void open_one(group_process *p, int self, int count, const int *first, int groups, int workers)
 {
     int own = first[self + 1] - first[self];
-    tdi_exchange_spec spec = {.processes = count, .self = self, .first_shard = first, .names = names};
+    tdi_deal_member members[MOST_PROCESSES];
+    tdi_exchange_spec spec = {.processes = count, .self = self, .names = names};
     *p = (group_process){.self = self, .engine = tdi_tls_engine()};
     p->division = (tdi_division){.replicas = first[count],
                                  .shards = first[count],
@@ -38,8 +39,11 @@ static void open_one(group_process *p, int self, int count, const int *first, in
                                  .workers = own < workers ? own : workers,
                                  .threads = 1};
     assert_int_equal(tdi_exchange_create(&spec, &p->exchange, NULL), TD_OK);
-    p->strategy =
-        (tdi_strategy){.exchange = p->exchange, .can_break = true, .divide = divide, .connect = connect_group};
+    for (int i = 0; i < count; i++)
+        members[i] = (tdi_deal_member){.devices = first[i + 1] - first[i], .shards = first[i + 1] - first[i]};
+    assert_int_equal(tdi_deal_create(members, count, self, 0, &p->deal, NULL), TD_OK);
+    p->strategy = (tdi_strategy){
+        .exchange = p->exchange, .deal = p->deal, .can_break = true, .divide = divide, .connect = connect_group};
     const tdi_fabric_spec fabric = {.generation = 1, .peers = count, .sinks = tdi_exchange_sinks(p->exchange)};
     assert_int_equal(p->engine->open(p->engine, &fabric, &p->fabric, NULL), TD_OK);
 }
@@ -98,6 +102,7 @@ void processes_close(group_process *processes, int count)
 {
     for (int i = 0; i < count; i++) {
         tdi_exchange_free(processes[i].exchange);
+        tdi_deal_free(processes[i].deal);
         processes[i].engine->release(processes[i].engine);
     }
 }

@@ -191,7 +191,8 @@ static void test_remembered(void **state)
 static void test_interleaved(void **state)
 {
     (void)state;
-    int64_t width = tdi_cpu_width(tdi_cpu_best_isa()), rows[] = {width - 1, 2 * width - 3};
+    int64_t width = tdi_cpu_width(tdi_cpu_best_isa()), empty = width > 4 ? 3 : 1; /* more would not be asked about */
+    int64_t rows[] = {width - 1, 2 * width - empty};
     td_context *context = td_context_create(NULL);
     td_model *model = make_model(context, interleaved, "cpu:0,cpu:1", 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
