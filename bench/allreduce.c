@@ -46,6 +46,7 @@ struct bench {
     tdi_engine *engine;
     tdi_fabric *fabric;
     tdi_exchange *exchange;
+    tdi_deal *deal; /* one shard a process */
     tdi_communicator *communicator;
     tdi_transfer transfer;
     tdi_collective collective;
@@ -190,11 +191,9 @@ static tdi_link *open_link(bench *bench)
 
 static void start_exchange(bench *bench)
 {
-    static const int first_shard[] = {0, 1, 2};
     static const char *const names[] = {"process 0", "process 1"};
     tdi_error error = {0};
-    const tdi_exchange_spec spec = {
-        .processes = PROCESSES, .self = bench->rank, .first_shard = first_shard, .names = names};
+    const tdi_exchange_spec spec = {.processes = PROCESSES, .self = bench->rank, .names = names};
     must(tdi_exchange_create(&spec, &bench->exchange, &error), &error);
     const tdi_fabric_spec view = {
         .generation = 1, .token = 1, .peers = PROCESSES, .sinks = tdi_exchange_sinks(bench->exchange)};
@@ -203,6 +202,9 @@ static void start_exchange(bench *bench)
     const tdi_peer_address peer = {.link = open_link(bench)};
     must(bench->fabric->join(bench->fabric, !bench->rank, &peer, &wires[!bench->rank], &error), &error);
     must(tdi_exchange_start(bench->exchange, bench->fabric, wires, &error), &error);
+    const tdi_deal_member member = {.devices = 1, .shards = 1};
+    const tdi_deal_member members[PROCESSES] = {member, member};
+    must(tdi_deal_create(members, PROCESSES, bench->rank, 0, &bench->deal, &error), &error);
 }
 
 static void connect_vectors(bench *bench)
@@ -217,7 +219,7 @@ static void connect_vectors(bench *bench)
                                   .shards = PROCESSES,
                                   .gradients = bench->vectors,
                                   .exchange = &bench->no_slots};
-    must(tdi_exchange_connect(bench->exchange, &group, &bench->communicator, &error), &error);
+    must(tdi_exchange_connect(bench->exchange, bench->deal, &group, &bench->communicator, &error), &error);
 }
 
 static void add_by_exchange(bench *bench)
@@ -353,6 +355,7 @@ static void end_exchange(bench *bench)
     must(tdi_exchange_gather(bench->exchange, slots, 1, &error), &error);
     tdi_exchange_gather(bench->exchange, slots, 1, &error);
     tdi_exchange_free(bench->exchange);
+    tdi_deal_free(bench->deal);
     bench->engine->release(bench->engine);
 }
 

@@ -59,12 +59,6 @@ def fit_command(python, case, transport):
             "--batch-size", case.batch, "--devices", "cpu:0", "--transport", transport]
 
 
-def own_seconds():
-    """Of processor time: this process's, and that of all children that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
 class Measurement:
     def __init__(self, name, python, cores, ways, quick):
         self.case, self.python, self.cores, self.ways = CASES[name], python, cores, ways
@@ -142,7 +136,7 @@ class Measurement:
         shutil.rmtree(cache, ignore_errors=True)
         FOLDER.mkdir(parents=True, exist_ok=True)
         os.environ["TANDEM_CACHE"] = str(cache)
-        before, began = machine.busy_seconds() - own_seconds(), time.monotonic()
+        foreign = machine.Foreign()
         started = self.start_all()
         self.run_rounds(started)
         self.finish(started)
@@ -152,4 +146,4 @@ class Measurement:
         return {"title": self.case.title.replace("MNIST", setup.digits_name() if self.case.digits else "MNIST"),
                 "when": time.strftime("%Y-%m-%d %H:%M"), "one": one and {"title": one.title, **summary(one.rounds, None)},
                 "groups": found, "left_out": self.left_out,
-                "foreign": max(0.0, machine.busy_seconds() - own_seconds() - before) / (time.monotonic() - began) / os.cpu_count()}
+                "foreign": foreign.share()}

@@ -36,9 +36,14 @@ def training(name, case):
         rows.append((found["title"], number(found["us"]), number(found["least"]), number(found["most"]),
                      number(found.get("ratio")), aim(name, case, way)))
     lines = ["", f"{case['title']}: two processes of one core, half of the batch each ({case['when']})"] + table(rows)
-    lines += [f"left out: {title}: {reason}" for title, reason in case["left_out"].items()]
-    if case["foreign"] > 0.05:
-        lines.append(f"warning: other processes had {case['foreign']:.0%} of the machine meanwhile")
+    return lines + remarks(case)
+
+
+def remarks(part):
+    """Lines: who was left out, and what disturbed."""
+    lines = [f"left out: {title}: {reason}" for title, reason in part["left_out"].items()]
+    if part["foreign"] > 0.05:
+        lines.append(f"warning: other processes had {part['foreign']:.0%} of the machine meanwhile")
     return lines
 
 
@@ -54,8 +59,7 @@ def engine(found):
     for way in found["ways"].values():
         times = [way["sizes"].get(size, {}) for size in sizes]
         rows.append((way["title"], *(number(time.get(kind)) for time in times for kind in ("least", "us"))))
-    lines = ["", f"({found['when']})", *table(rows)]
-    return lines + [f"left out: {title}: {reason}" for title, reason in found["left_out"].items()]
+    return ["", *table(rows), f"({found['when']})", *remarks(found)]
 
 
 def below_aims(cases):

@@ -9,8 +9,9 @@ import signal
 import statistics
 import subprocess
 import tempfile
+import time
 
-from . import setup
+from . import machine, setup
 from .contender import Failed
 from .group import environments
 from .measure import progress
@@ -122,6 +123,7 @@ def take_turn(way, python, cores, sizes, found):
 
 def measure(python, cores, ways, quick):
     """As written to the JSON file."""
+    foreign = machine.Foreign()
     sizes = QUICK_SIZES if quick else SIZES
     times, libraries = {way: {} for way in ways}, {}
     left_out = {way: reason for way in ways if (reason := missing(way, python))}
@@ -138,4 +140,5 @@ def measure(python, cores, ways, quick):
                    "sizes": {str(size): {"least": min(us), "us": statistics.median(us), "rounds": len(us)}
                              for size, us in times[way].items()}}
              for way in ways if way not in left_out}
-    return {"ways": found, "left_out": {WAYS[way]: reason for way, reason in left_out.items()}}
+    return {"when": time.strftime("%Y-%m-%d %H:%M"), "ways": found, "foreign": foreign.share(),
+            "left_out": {WAYS[way]: reason for way, reason in left_out.items()}}
