@@ -95,16 +95,14 @@ class Measurement:
         self.left_out[self.title(way)] = str(reason)
         progress(f"{self.case.name}: left out: {self.title(way)}: {reason}")
 
-    def start_all(self):
-        """{way: what was started}"""
-        started = {}
+    def start_all(self, started):
+        """Adds to {way: what was started}."""
         for way in (ONE, *self.ways):
             progress(f"{self.case.name}: starting {self.title(way)}")
             try:
                 started[way] = self.start(way)
             except Failed as reason:
                 self.leave_out(way, reason)
-        return started
 
     def run_rounds(self, started):
         progress(f"{self.case.name}: {self.plan.rounds} rounds")
@@ -130,6 +128,18 @@ class Measurement:
                 del started[way]
             contender.kill()
 
+    def run_all(self):
+        """{way: what was measured}"""
+        started = {}
+        try:
+            self.start_all(started)
+            self.run_rounds(started)
+            self.finish(started)
+        finally:
+            for contender in started.values():
+                contender.kill()
+        return started
+
     def run(self):
         """As written to the JSON file."""
         cache = FOLDER / "cache"
@@ -137,9 +147,7 @@ class Measurement:
         FOLDER.mkdir(parents=True, exist_ok=True)
         os.environ["TANDEM_CACHE"] = str(cache)
         foreign = machine.Foreign()
-        started = self.start_all()
-        self.run_rounds(started)
-        self.finish(started)
+        started = self.run_all()
         one = started.get(ONE)
         base = one.rounds if one else None
         found = {way: contender.result(base) for way, contender in started.items() if way != ONE}

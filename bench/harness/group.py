@@ -44,7 +44,11 @@ class Group:
         self.name, self.title, self.rounds = name, title, []
         self.members = [Contender(name, title, command, {core}, log.with_name(f"{log.name}-{rank}.log"), patience, environment)
                         for rank, (core, environment) in enumerate(zip(sorted(cores), environments(len(cores))))]
-        self.all(Contender.await_first)
+        try:
+            self.all(Contender.await_first)
+        except BaseException:
+            self.kill()
+            raise
         self.facts = self.members[0].facts
 
     def all(self, call):
