@@ -108,19 +108,25 @@ static int evaluate(const struct options *options, struct session *session)
                                                       .confusion = wanted ? &confusion : NULL,
                                                       .confusion_output = (int)options->confusion_output,
                                                       .ignore_class = options->confusion_ignore});
-    status = done == TD_OK ? report(options, session, &logs, confusion, named) : session_failed(session);
+    if (done != TD_OK)
+        status = session_failed(session);
+    else if (td_cluster_is_chief(session->cluster))
+        status = report(options, session, &logs, confusion, named);
     td_confusion_free(confusion);
     class_weights_release(&weights);
     free(named);
     return status;
 }
 
-static int run(const struct options *options)
+static int run(const struct options *given)
 {
+    struct options own = *given, *options = &own;
     struct session session = {0};
     if (!options->data)
         return tool_refuse("--data: expected the data to evaluate on, got none; try --data mnist/");
-    int status = output_conflicts_check(options, NULL);
+    int status = session_join(options, &session);
+    if (status == TOOL_DONE && td_cluster_is_chief(session.cluster))
+        status = output_conflicts_check(options, NULL);
     if (status == TOOL_DONE)
         status = session_load(options, &session);
     if (status == TOOL_DONE)
@@ -145,6 +151,7 @@ static const struct argp_option options[] = {OPTION_GROUP("Data:", 1),
                                              OPTION_BATCHES,
                                              OPTION_DEVICES,
                                              OPTION_SHARDS,
+                                             OPTIONS_CLUSTER,
                                              OPTION_PRECISION,
                                              OPTION_GROUP("Over the file's compile configuration:", 3),
                                              OPTIONS_LOSS,

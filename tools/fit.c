@@ -48,13 +48,20 @@ static int check_rates(const struct options *options, const td_model *model)
                        option, options->argument, schedule_name(kind), option);
 }
 
+static int prepare_output(struct fit *fit)
+{
+    const struct options *options = fit->options;
+    int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
+    return status == TOOL_DONE ? output_conflicts_check(options, fit->output) : status;
+}
+
 /* Makes all checks that can be made before training begins. */
 static int prepare(struct fit *fit)
 {
     const struct options *options = fit->options;
-    int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
-    if (status == TOOL_DONE)
-        status = output_conflicts_check(options, fit->output);
+    int status = TOOL_DONE;
+    if (td_cluster_is_chief(fit->session.cluster))
+        status = prepare_output(fit);
     if (status == TOOL_DONE)
         status = session_prepare(options, &fit->session, &fit->train);
     if (status == TOOL_DONE)
@@ -270,6 +277,8 @@ static int finish(struct fit *fit, td_status status)
         return fit->begun ? session_failed(&fit->session) : session_refused(&fit->session);
     if (status != TD_OK && status != TD_STOPPED)
         snprintf(reason, sizeof reason, "%s", td_error(fit->session.context));
+    if (!td_cluster_is_chief(fit->session.cluster))
+        return *reason ? tool_fail("%s", reason) : stop_signal() ? 128 + stop_signal() : TOOL_DONE;
     td_clear_error(fit->session.context);
     int saved = save(fit);
     if (saved != TOOL_DONE)
@@ -301,21 +310,13 @@ static int train_and_save(struct fit *fit)
     return finish(fit, train(fit));
 }
 
-/* Several processes with the same command would each write its own model under one name. */
-static void say_it_trains_alone(void)
+static int run(const struct options *given)
 {
-    const char *cluster = getenv("TF_CONFIG");
-    if (cluster && strstr(cluster, "\"cluster\""))
-        tool_say(
-            "TF_CONFIG describes a cluster, but this process trains alone, a model of its own: processes that train "
-            "one model together are not there yet");
-}
-
-static int run(const struct options *options)
-{
+    struct options own = *given, *options = &own;
     struct fit fit = {.options = options};
-    say_it_trains_alone();
-    int status = prepare(&fit);
+    int status = session_join(options, &fit.session);
+    if (status == TOOL_DONE)
+        status = prepare(&fit);
     if (status == TOOL_DONE)
         status = train_and_save(&fit);
     if (fit.log)
@@ -403,6 +404,7 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Devices:", GROUP_DEVICES),
     OPTION_DEVICES,
     OPTION_SHARDS,
+    OPTIONS_CLUSTER,
     OPTION_REMATERIALIZE,
     OPTION_PRECISION,
     OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),

@@ -51,6 +51,7 @@ static const struct count_option {
     {KEY_CONFUSION_OUTPUT, "confusion-output", AT(confusion_output), 0, INT_MAX, "1"},
     {KEY_TOP_K, "top-k", AT(top_k), 1, INT_MAX, "10"},
     {KEY_PROCESSES, "processes", AT(processes), 1, 256, "2"},
+    {KEY_START_TIMEOUT, "start-timeout", AT(start_timeout), 1, 1000000, "60"},
 };
 
 /* Options with a number of steps, or a word that means a number, stored in an int64_t. */
@@ -455,6 +456,12 @@ static const struct text_option {
     {KEY_CHIEF, "chief", AT(chief), "the address of a process, as node1:2222"},
     {KEY_WORKERS, "workers", AT(workers), "addresses and commas, as node1:2222,node2:2222"},
     {KEY_PS, "ps", AT(ps), "addresses and commas, as node1:2222,node2:2222"},
+    {KEY_CLUSTER_FILE, "cluster", AT(cluster_file), "the path of a file with the JSON of TF_CONFIG"},
+    {KEY_TASK, "task", AT(task), "a task, as worker:1"},
+    {KEY_SECRET_FILE, "secret-file", AT(secret_file), "the path of a file"},
+    {KEY_RUN_NAME, "name", AT(run_name), "a name"},
+    {KEY_RENDEZVOUS, "rendezvous", AT(rendezvous), "the address of rank 0, as node1:2222"},
+    {KEY_BIND, "bind", AT(bind), "an address, as 0.0.0.0"},
     {KEY_EVALUATOR, "evaluator", AT(evaluator), "the address of a process, as node1:2222"},
 };
 

@@ -32,6 +32,8 @@ struct options {
     int64_t processes;
     bool cluster;                                 /* of doctor */
     const char *chief, *workers, *ps, *evaluator; /* of cluster config: addresses and commas */
+    const char *cluster_file, *task, *secret_file, *run_name, *rendezvous, *bind; /* of the cluster to train in */
+    int64_t start_timeout;
     const char *curves;
     bool log_x, log_y;
     const char *train[TOOL_MAX_ARGUMENTS];
@@ -200,7 +202,14 @@ enum option_key {
     KEY_CHIEF,
     KEY_WORKERS,
     KEY_PS,
-    KEY_EVALUATOR
+    KEY_EVALUATOR,
+    KEY_CLUSTER_FILE,
+    KEY_TASK,
+    KEY_SECRET_FILE,
+    KEY_RUN_NAME,
+    KEY_RENDEZVOUS,
+    KEY_BIND,
+    KEY_START_TIMEOUT
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -304,6 +313,27 @@ enum option_key {
     {                                                                                                                  \
         "devices", KEY_DEVICES, "LIST", 0,                                                                             \
             "cpu (all cores, one replica; the default), or one replica each on cpu:0,cpu:1,...", 0                     \
+    }
+#define OPTIONS_CLUSTER                                                                                                \
+    {"cluster",                                                                                                        \
+     KEY_CLUSTER_FILE,                                                                                                 \
+     "FILE",                                                                                                           \
+     0,                                                                                                                \
+     "Train with the processes that FILE describes, by the JSON of TF_CONFIG (default: as TF_CONFIG, mpirun or srun "  \
+     "say)",                                                                                                           \
+     0},                                                                                                               \
+        {"task", KEY_TASK, "TYPE:INDEX", 0, "... as this task of it, as worker:1", 0},                                 \
+        {"secret-file",                                                                                                \
+         KEY_SECRET_FILE,                                                                                              \
+         "FILE",                                                                                                       \
+         0,                                                                                                            \
+         "... with the secret that all of them have (default: TANDEM_SECRET_FILE)",                                    \
+         0},                                                                                                           \
+        {"name", KEY_RUN_NAME, "NAME", 0, "... in the run of this name: others are refused", 0},                       \
+        {"bind", KEY_BIND, "ADDRESS", 0, "... listening on this address (default: the task's own)", 0},                \
+        {"rendezvous", KEY_RENDEZVOUS, "HOST:PORT", 0, "... where rank 0 listens, if mpirun or srun do not say", 0},   \
+    {                                                                                                                  \
+        "start-timeout", KEY_START_TIMEOUT, "SECONDS", 0, "... waiting so long for all of them (default: 300)", 0      \
     }
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \

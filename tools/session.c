@@ -1,8 +1,14 @@
 /* session.c - loads a model and compiles it by the file's configuration, overridden by the options. */
 #include "session.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "output_path.h"
 
@@ -33,19 +39,111 @@ int session_refused(const struct session *session)
     return session_failed(session);
 }
 
-int session_load(const struct options *options, struct session *session)
+static int open_cluster(const struct options *options, struct session *session)
+{
+    const td_cluster_args args = {.context = session->context,
+                                  .cluster = options->cluster_file,
+                                  .task = options->task,
+                                  .rendezvous = options->rendezvous,
+                                  .secret_file = options->secret_file,
+                                  .name = options->run_name,
+                                  .bind = options->bind,
+                                  .start_timeout = (double)options->start_timeout};
+    int tasks = td_cluster_described(&args);
+    if (tasks > 1)
+        session->cluster = td_cluster_open_(&args);
+    return tasks < 0 || (tasks > 1 && !session->cluster) ? session_refused(session) : TOOL_DONE;
+}
+
+int session_join(struct options *options, struct session *session)
 {
     int status = session_open(options, session);
-    if (status == TOOL_DONE && options->trace)
-        status = output_check_folder("--trace", options->trace);
-    if (status != TOOL_DONE)
+    if (status == TOOL_DONE)
+        status = open_cluster(options, session);
+    if (status != TOOL_DONE || td_cluster_is_chief(session->cluster))
         return status;
+    options->quiet = true;
+    options->log = options->trace = NULL;
+    return TOOL_DONE;
+}
+
+static bool read_file(const char *path, void **bytes, size_t *size)
+{
+    struct stat facts;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool good = fd >= 0 && fstat(fd, &facts) == 0 && (*bytes = malloc((size_t)facts.st_size + 1));
+    *size = 0;
+    for (ssize_t got = 1; good && got > 0 && *size<(size_t)facts.st_size; *size += got> 0 ? (size_t)got : 0)
+        good = (got = read(fd, (char *)*bytes + *size, (size_t)facts.st_size - *size)) >= 0;
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* The chief has read the model already, so that what is wrong with the file is said once, there. */
+static int give_model(const struct options *options, struct session *session)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    int status = read_file(options->argument, &bytes, &size)
+                     ? TOOL_DONE
+                     : tool_fail("%s cannot be read: %s", options->argument, strerror(errno));
+    if (status == TOOL_DONE && td_cluster_broadcast(session->cluster, &bytes, &size) != TD_OK)
+        status = session_failed(session);
+    free(bytes);
+    return status;
+}
+
+/* A file in memory: formats are read by their libraries, from files. */
+static int file_of(const void *bytes, size_t size, char path[32])
+{
+    int fd = memfd_create("the chief's model", MFD_CLOEXEC);
+    size_t written = 0;
+    for (ssize_t put = 1; fd >= 0 && put > 0 && written<size; written += put> 0 ? (size_t)put : 0)
+        put = write(fd, (const char *)bytes + written, size - written);
+    snprintf(path, 32, "/proc/self/fd/%d", fd);
+    if (fd < 0 || written == size)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static int take_model(struct session *session)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    char path[32];
+    if (td_cluster_broadcast(session->cluster, &bytes, &size) != TD_OK)
+        return session_failed(session);
+    int fd = file_of(bytes, size, path);
+    free(bytes);
+    if (fd < 0)
+        return tool_fail("the chief's model finds no room in memory: %s", strerror(errno));
+    session->model = td_load(session->context, path);
+    close(fd);
+    return session->model ? TOOL_DONE : session_failed(session);
+}
+
+static int load_file(const struct options *options, struct session *session)
+{
     session->model = td_load(session->context, options->argument);
     if (session->model && options->weights && td_load_weights(session->model, options->weights) != TD_OK)
         return session_failed(session);
-    if (!session->model || (options->trace && td_trace_begin(session->context, 0) != TD_OK))
+    if (!session->model)
         return session_failed(session);
-    return TOOL_DONE;
+    return session->cluster ? give_model(options, session) : TOOL_DONE;
+}
+
+int session_load(const struct options *options, struct session *session)
+{
+    int status = session->context ? TOOL_DONE : session_open(options, session);
+    if (status == TOOL_DONE && options->trace)
+        status = output_check_folder("--trace", options->trace);
+    if (status == TOOL_DONE)
+        status = td_cluster_is_chief(session->cluster) ? load_file(options, session) : take_model(session);
+    if (status == TOOL_DONE && options->trace && td_trace_begin(session->context, 0) != TD_OK)
+        return session_failed(session);
+    return status;
 }
 
 int session_end_trace(const struct options *options, const struct session *session, int status)
@@ -62,6 +160,7 @@ int session_end_trace(const struct options *options, const struct session *sessi
 
 void session_close(struct session *session)
 {
+    td_cluster_close(session->cluster);
     td_context_free(session->context);
     *session = (struct session){0};
 }
@@ -358,17 +457,18 @@ int session_compile(const struct options *options, struct session *session, enum
     td_metric metrics[TOOL_MAX_METRICS + 1], weighted[TOOL_MAX_METRICS + 1];
     choose_metrics(options->metrics, &losses, metrics);
     choose_metrics(options->weighted_metrics, &losses, weighted);
-    if (td_compile_(&(td_compile_args){.model = session->model,
-                                       .optimizer = optimizer,
-                                       .losses = losses.changed ? losses.loss : NULL,
-                                       .loss_weights = options->n_loss_weights ? losses.weight : NULL,
-                                       .ignore_class = options->ignore_class,
-                                       .metrics = options->metrics_given ? metrics : NULL,
-                                       .weighted_metrics = options->weighted_metrics_given ? weighted : NULL,
-                                       .strategy = {.devices = options->devices, .shards = (int)options->shards},
-                                       .steps_per_execution = options->steps_per_execution,
-                                       .rematerialize = options->rematerialize ? TD_YES : TD_NO,
-                                       .precision = options->precision}) != TD_OK)
+    if (td_compile_(&(td_compile_args){
+            .model = session->model,
+            .optimizer = optimizer,
+            .losses = losses.changed ? losses.loss : NULL,
+            .loss_weights = options->n_loss_weights ? losses.weight : NULL,
+            .ignore_class = options->ignore_class,
+            .metrics = options->metrics_given ? metrics : NULL,
+            .weighted_metrics = options->weighted_metrics_given ? weighted : NULL,
+            .strategy = {.devices = options->devices, .shards = (int)options->shards, .cluster = session->cluster},
+            .steps_per_execution = options->steps_per_execution,
+            .rematerialize = options->rematerialize ? TD_YES : TD_NO,
+            .precision = options->precision}) != TD_OK)
         return session_refused(session);
     if (optimizer.kind == TD_OPTIMIZER_NONE && options->learning_rate.is_set &&
         td_set_learning_rate(session->model, options->learning_rate.value) != TD_OK)

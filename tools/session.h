@@ -10,6 +10,7 @@
 struct session {
     td_context *context;
     td_model *model;
+    td_cluster *cluster; /* in which it trains; NULL: alone */
 };
 
 /* The use for which a model is compiled. */
@@ -18,7 +19,11 @@ enum purpose { TO_PREDICT, TO_EVALUATE, TO_TRAIN };
 /* Makes the context. Warnings, and news unless --quiet, go to stderr. This and the functions below return an exit
  * status and print a sentence when it is not TOOL_DONE. */
 int session_open(const struct options *options, struct session *session);
-/* Makes the context and reads the model from the file that the options name. */
+/* Makes the context and meets the other processes of the cluster, if one is described. Of a process other than the
+ * chief *options become those of one that says and writes nothing. */
+int session_join(struct options *options, struct session *session);
+/* Makes the context, unless there is one, and reads the model from the file that the options name; in a cluster it is
+ * the chief's file. */
 int session_load(const struct options *options, struct session *session);
 /* Compiles the model by the file's compile configuration, overridden by the options. */
 int session_compile(const struct options *options, struct session *session, enum purpose purpose);

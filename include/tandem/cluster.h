@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <tandem/context.h>
+#include <tandem/tensor.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,6 +25,66 @@ TD_API td_status td_doctor_cluster(td_context *context, const char *const *files
 /* Checks the description of a cluster, as the text of TF_CONFIG. TD_INVALID_ARGUMENT: the sentence names the first
  * mistake. */
 TD_API td_status td_cluster_check(td_context *context, const char *tf_config);
+
+/* ---- a group of processes ----
+ *
+ *     td_cluster *cluster = td_cluster_open(context, .secret_file = "secret");
+ *     td_compile(model, .optimizer = td_adam(), .loss = ..., .strategy = td_multi_worker(cluster, "cpu"));
+ *     td_fit(model, td_open("cifar10/"), .epochs = 90, .batch_size = 256);
+ *     if (td_cluster_is_chief(cluster))
+ *         td_save(model, "cifar10.keras");
+ *     td_cluster_close(cluster);
+ *
+ * Every process makes the same calls in the same order: td_compile with the cluster, td_fit, td_evaluate. In them the
+ * processes compare what they were given, and differences fail everywhere with a sentence that says where. Weights,
+ * states and a backup's position are the chief's. The batch is the global one, and so are all logs; the data are the
+ * same for all, and each process reads its rows of each batch. Callbacks are called in all processes, those that write
+ * files in the chief alone. td_predict and td_generate are of the process that calls them. */
+
+typedef struct td_cluster td_cluster;
+
+typedef struct td_cluster_args {
+    td_location at;
+    td_context *context;
+    td_guard guard;
+    const char *cluster;     /* a file with the JSON of TF_CONFIG, or of its "cluster"; NULL: the environment's, as in
+                              * td_doctor_cluster */
+    const char *task;        /* "worker:1"; NULL: as the file or the environment says */
+    const char *rendezvous;  /* HOST:PORT of rank 0, for launchers that do not tell addresses */
+    const char *secret_file; /* NULL: what TANDEM_SECRET_FILE names */
+    const char *name;        /* the run's: processes of other names are refused; NULL: "tandem" */
+    const char *bind;        /* the address to listen on, with or without a port; NULL: the task's own */
+    double start_timeout;    /* seconds to wait for the others; 0: 300 */
+} td_cluster_args;
+
+/* How many tasks the cluster has that `args` and the environment describe; 0: nothing describes one. -1 on failure: a
+ * mistake in the description, which td_error tells. */
+TD_API int td_cluster_described(const td_cluster_args *args);
+
+/* Connects this process with the others that train in step with it, the chief and the workers, by TLS 1.3 and the
+ * secret that all of them have; blocks until all are there. NULL on failure: a wrong description, secret, version, or
+ * tasks that did not come. The context owns it. */
+TD_API td_cluster *td_cluster_open_(const td_cluster_args *args);
+#ifndef __cplusplus
+#define td_cluster_open(...) td_cluster_open_(&(td_cluster_args){.at = TD_HERE, .context = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_cluster *, td_cluster_open, td_cluster_args)
+
+/* Leaves, when all others want to leave as well. Models that were compiled with it are trained no more, but can be
+ * saved and can predict. NULL is accepted. */
+TD_API void td_cluster_close(td_cluster *cluster);
+
+/* The processes that train in step; this one's number among them, of which 0 is the chief; "worker 1 (10.0.0.3:2222)".
+ */
+TD_API int td_cluster_size(const td_cluster *cluster);
+TD_API int td_cluster_task(const td_cluster *cluster);
+TD_API int td_cluster_is_chief(const td_cluster *cluster);
+TD_API const char *td_cluster_task_name(const td_cluster *cluster, int task);
+
+/* Gives all processes the chief's *bytes, of *size: below 4 GB. In the chief neither changes; in the others *bytes
+ * becomes malloc'd memory, the caller's, with a NUL behind it. Every process calls it. TD_STOPPED; TD_IO: one has
+ * gone. */
+TD_API td_status td_cluster_broadcast(td_cluster *cluster, void **bytes, size_t *size);
 
 #ifdef __cplusplus
 }

@@ -246,14 +246,21 @@ typedef struct td_metric {
 #define TD_LABEL_WEIGHTS(...) TD_LIST_(float, __VA_ARGS__, TD_LABEL_WEIGHTS_END)
 #define TD_LABEL_WEIGHTS_END  (-1.0f)
 
-/* Where and how to train; made by td_mirrored. Zero: all cores, one replica. */
+struct td_cluster;
+
+/* Where and how to train; made by td_mirrored or td_multi_worker. Zero: all cores, one replica. */
 typedef struct td_strategy {
     const char *devices; /* "cpu" (all allowed cores), "cpu:0,cpu:1" (cores dealt out); copied */
     int shards;          /* S > 0: the batch is cut into S fixed parts, so that any number of replicas that divides S
-                            gives the same bits; 0: cut as suits the machine */
+                            gives the same bits, and any number of processes; 0: cut as suits the machine */
+    struct td_cluster *cluster; /* the processes that train in step with this one (cluster.h); NULL: none */
 } td_strategy;
 
-#define td_mirrored(...) (TD_STRUCT_(td_strategy){.devices = __VA_ARGS__})
+#define td_mirrored(...)         (TD_STRUCT_(td_strategy){.devices = __VA_ARGS__})
+/* The devices of all processes of a cluster: td_multi_worker(cluster, "cpu:0,cpu:1", .shards = 8). Each device has the
+ * same share of the rows, so that a process with three has three times those of a process with one. Every process calls
+ * td_compile with it, with the same shards and devices of its own; td_compile fails in all of them when they differ. */
+#define td_multi_worker(of, ...) (TD_STRUCT_(td_strategy){.cluster = (of), .devices = __VA_ARGS__})
 
 /* What layers compute in. Weights, the optimizer's state, sums of gradients, batch statistics and losses are float32
  * whatever it is, and files keep their layers' own policies. A processor that is not faster in bfloat16 computes in

@@ -80,6 +80,11 @@ void tdi_context_heed_stops(td_context *context)
         atomic_store(&context->stop, 0);
 }
 
+td_status tdi_check_stop(const atomic_int *stop, tdi_error *error)
+{
+    return stop && atomic_load(stop) ? tdi_fail(error, TD_STOPPED, "%s", td_status_name(TD_STOPPED)) : TD_OK;
+}
+
 const char *td_version(void)
 {
     return TANDEM_VERSION;

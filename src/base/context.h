@@ -47,6 +47,9 @@ struct td_context {
  * callback: that request is to the td_fit around it. */
 void tdi_context_heed_stops(td_context *context);
 
+/* TD_STOPPED when the flag is set; NULL never is. */
+td_status tdi_check_stop(const atomic_int *stop, tdi_error *error);
+
 /* The context's threads, at least so many, with which all of its models compute. */
 td_status tdi_context_team(td_context *context, int threads, struct tdi_team **team, tdi_error *error);
 

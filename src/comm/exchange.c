@@ -64,7 +64,7 @@ struct tdi_exchange {
     tdi_sinks sinks;
     char (*names)[NAME_BYTES];
     pthread_t courier;
-    bool started;
+    bool started, ended;
     pthread_mutex_t lock;
     int wake; /* an eventfd */
     atomic_bool quits, broken, told;
@@ -379,6 +379,7 @@ static bool start_posts(tdi_exchange *x)
 static void *courier_main(void *argument)
 {
     tdi_exchange *x = argument;
+    resume_all(x); /* peers may have sent before the wires were joined */
     while (!atomic_load(&x->quits)) {
         if (start_posts(x))
             resume_all(x);
@@ -463,6 +464,17 @@ static void unlink_program(program *p)
     pthread_mutex_unlock(&x->lock);
 }
 
+static void release(tdi_exchange *x)
+{
+    if (x->wake >= 0)
+        close(x->wake);
+    pthread_mutex_destroy(&x->lock);
+    tdi_vec_free(&x->posts);
+    free(x->wires);
+    free(x->names);
+    tdi_buffer_free(x);
+}
+
 static void exchange_release(tdi_communicator *communicator)
 {
     handle *h = (handle *)communicator;
@@ -471,9 +483,12 @@ static void exchange_release(tdi_communicator *communicator)
     free(h);
     if (--p->references)
         return;
+    tdi_exchange *x = p->exchange;
     unlink_program(p);
     tdi_buffer_free(p->operations);
     free(p);
+    if (x->ended && !x->programs)
+        release(x);
 }
 
 static handle *add_handle(program *p, tdi_communicator *local)
@@ -604,19 +619,6 @@ static bool copy_spec(tdi_exchange *x, const tdi_exchange_spec *spec)
     return true;
 }
 
-static void release(tdi_exchange *x)
-{
-    if (x->wake >= 0)
-        close(x->wake);
-    pthread_mutex_destroy(&x->lock);
-    tdi_vec_free(&x->posts);
-    if (x->fabric)
-        x->fabric->close(x->fabric);
-    free(x->wires);
-    free(x->names);
-    tdi_buffer_free(x);
-}
-
 td_status tdi_exchange_create(const tdi_exchange_spec *spec, tdi_exchange **exchange, tdi_error *error)
 {
     tdi_exchange *x = tdi_buffer_create(sizeof *x); /* events have cache lines of their own */
@@ -658,5 +660,10 @@ void tdi_exchange_free(tdi_exchange *x)
     wake_courier(x);
     if (x->started)
         pthread_join(x->courier, NULL);
-    release(x);
+    if (x->fabric)
+        x->fabric->close(x->fabric);
+    x->ended = true;
+    tdi_exchange_break(x, &(tdi_error){TD_STOPPED, "the group of processes has been closed"});
+    if (!x->programs)
+        release(x);
 }

@@ -29,7 +29,8 @@ const tdi_sinks *tdi_exchange_sinks(tdi_exchange *exchange);
 /* Starts the courier, to which the fabric and its wires, [processes] with NULL for this one, belong from now on. The
  * wires' pointers are copied; the fabric is closed by tdi_exchange_free, also when starting fails. */
 td_status tdi_exchange_start(tdi_exchange *exchange, tdi_fabric *fabric, tdi_wire *const *wires, tdi_error *error);
-/* Ends the courier and closes the fabric; no program is connected any more. NULL is accepted. */
+/* Ends the courier and closes the fabric. Programs that are still connected are broken, and their handles may be
+ * released later. NULL is accepted. */
 void tdi_exchange_free(tdi_exchange *exchange);
 
 /* Communicators of a program between the processes: handles[group->workers], released one by one. All processes connect

@@ -1,6 +1,7 @@
 /* array_table.c - columns in memory and in stores. Values keep their dtype (an image's byte stays a byte) and are
  * converted when they are gathered. */
 #include "data/array_table.h"
+#include "base/context.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -200,11 +200,6 @@ td_status tdi_source_finish(tdi_source *source, td_status status, tdi_source **o
     return status;
 }
 
-td_status tdi_check_stop(const atomic_int *stop, tdi_error *error)
-{
-    return stop && atomic_load(stop) ? tdi_fail(error, TD_STOPPED, "%s", td_status_name(TD_STOPPED)) : TD_OK;
-}
-
 td_status tdi_source_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
 {
     return source->begin ? source->begin(source, run, error) : TD_OK;

@@ -222,9 +222,6 @@ td_status tdi_source_arrays(const td_arrays_args *args, tdi_source **source, tdi
 /* Makes a source over functions of the user. args->user is released even when this fails. */
 td_status tdi_source_generator(const td_generator_args *args, tdi_source **source, tdi_error *error);
 
-/* TD_STOPPED when the flag is set; NULL never is. */
-td_status tdi_check_stop(const atomic_int *stop, tdi_error *error);
-
 /* Call the source's begin and end, where it has them. */
 td_status tdi_source_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error);
 void tdi_source_end(tdi_source *source);

@@ -50,7 +50,7 @@ struct tdi_link {
     bool pumping, freed, resumed;
     double handshake_limit, handshake_ends;
     tdi_loop *loop;
-    tdi_source source;
+    tdi_loop_source source;
     uint32_t watched; /* events */
     tdi_timer timer;
 };

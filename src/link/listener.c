@@ -13,7 +13,7 @@
 struct tdi_listener {
     tdi_listener_spec spec;
     tdi_sinks sinks;
-    tdi_source source;
+    tdi_loop_source source;
     tdi_timer rest;                         /* while descriptors are short */
     tdi_link *shaking[TDI_MOST_HANDSHAKES]; /* their places are their numbers */
     uint64_t since[TDI_MOST_HANDSHAKES];    /* the how manyeth connection each is */

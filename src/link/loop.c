@@ -33,12 +33,12 @@ struct tdi_loop {
 
 /* ---- sources ---- */
 
-static tdi_source number_of(const tdi_loop *loop, const source *found)
+static tdi_loop_source number_of(const tdi_loop *loop, const source *found)
 {
-    return (tdi_source)found->uses << 32 | (uint32_t)(found - loop->sources.at);
+    return (tdi_loop_source)found->uses << 32 | (uint32_t)(found - loop->sources.at);
 }
 
-static source *find_source(tdi_loop *loop, tdi_source number)
+static source *find_source(tdi_loop *loop, tdi_loop_source number)
 {
     uint32_t place = (uint32_t)number;
     source *found = place < (uint32_t)loop->sources.count ? &loop->sources.at[place] : NULL;
@@ -54,7 +54,7 @@ static source *free_place(tdi_loop *loop)
 }
 
 td_status tdi_loop_add(tdi_loop *loop, int fd, uint32_t events, void (*ready)(void *user, uint32_t events), void *user,
-                       tdi_source *number, tdi_error *error)
+                       tdi_loop_source *number, tdi_error *error)
 {
     *number = 0;
     source *place = free_place(loop);
@@ -70,7 +70,7 @@ td_status tdi_loop_add(tdi_loop *loop, int fd, uint32_t events, void (*ready)(vo
     return TD_OK;
 }
 
-void tdi_loop_change(tdi_loop *loop, tdi_source number, uint32_t events)
+void tdi_loop_change(tdi_loop *loop, tdi_loop_source number, uint32_t events)
 {
     const source *found = find_source(loop, number);
     struct epoll_event event = {.events = events, .data.u64 = number};
@@ -78,7 +78,7 @@ void tdi_loop_change(tdi_loop *loop, tdi_source number, uint32_t events)
         (void)epoll_ctl(loop->epoll, EPOLL_CTL_MOD, found->fd, &event);
 }
 
-void tdi_loop_remove(tdi_loop *loop, tdi_source number)
+void tdi_loop_remove(tdi_loop *loop, tdi_loop_source number)
 {
     source *found = find_source(loop, number);
     if (!found)
@@ -165,7 +165,7 @@ void tdi_loop_wake(tdi_loop *loop)
 td_status tdi_loop_create(tdi_loop **loop, tdi_error *error)
 {
     tdi_loop *made = *loop = calloc(1, sizeof *made);
-    tdi_source wake;
+    tdi_loop_source wake;
     if (!made)
         return tdi_no_memory(error);
     made->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -20,7 +20,7 @@
 typedef struct tdi_loop tdi_loop;
 
 /* A descriptor in the loop; 0: none. Never used twice. */
-typedef uint64_t tdi_source;
+typedef uint64_t tdi_loop_source;
 
 /* Something that happens at a time, once. The caller's, who sets the first two members, zeroes the others, and stops it
  * before its memory goes. */
@@ -38,9 +38,9 @@ void tdi_loop_free(tdi_loop *loop); /* descriptors stay open; NULL is accepted *
 /* Calls ready(user, events) whenever `events` (EPOLLIN, EPOLLOUT) are there, or the descriptor has failed (EPOLLERR,
  * EPOLLHUP). Level-triggered. Remove it before the descriptor is closed. */
 td_status tdi_loop_add(tdi_loop *loop, int fd, uint32_t events, void (*ready)(void *user, uint32_t events), void *user,
-                       tdi_source *source, tdi_error *error);
-void tdi_loop_change(tdi_loop *loop, tdi_source source, uint32_t events);
-void tdi_loop_remove(tdi_loop *loop, tdi_source source); /* 0 is accepted */
+                       tdi_loop_source *source, tdi_error *error);
+void tdi_loop_change(tdi_loop *loop, tdi_loop_source source, uint32_t events);
+void tdi_loop_remove(tdi_loop *loop, tdi_loop_source source); /* 0 is accepted */
 
 /* A time that has passed fires in the next round. A timer that is set already gets another time. */
 void tdi_loop_set_timer(tdi_loop *loop, tdi_timer *timer, double at);

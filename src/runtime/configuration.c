@@ -68,11 +68,17 @@ static td_status need_runtimes(td_model *model, tdi_error *error)
     return status;
 }
 
+/* Though its model is trained in a group. */
+static bool is_alone(const tdi_runtime *runtime)
+{
+    return tdi_in_group(runtime->model) && runtime->strategy == &tdi_mirrored;
+}
+
 static bool has(const tdi_runtime *runtime, const tdi_configuration *c)
 {
     const tdi_division *a = &runtime->division, *b = &c->division;
     return a->replicas == b->replicas && a->shards == b->shards && a->groups == b->groups && a->workers == b->workers &&
-           a->threads == b->threads && runtime->float32 == c->float32;
+           a->threads == b->threads && runtime->float32 == c->float32 && is_alone(runtime) == c->alone;
 }
 
 static tdi_runtime *find_runtime(const tdi_runtimes *runtimes, const tdi_configuration *configuration)
@@ -153,7 +159,8 @@ static td_status choose(td_model *model, int purpose, tdi_mode mode, int64_t row
     if (mode == TDI_TRAIN)
         say_statistics(model, &by_rules->division);
     TDI_TRY(tdi_plans_of(by_rules, mode, rows, plans, error));
-    tdi_choose_configuration(by_rules, mode, rows, plans[tdi_last_shard(by_rules)], &configuration);
+    if (!tdi_in_group(model)) /* in a group all processes have come to one division, and clocks differ */
+        tdi_choose_configuration(by_rules, mode, rows, plans[tdi_last_shard(by_rules)], &configuration);
     TDI_TRY(commit(model, purpose, &configuration, rows, error));
     if (cache && cache->seconds > seconds)
         tdi_buffers_trim();
@@ -192,14 +199,29 @@ static const tdi_configuration *base_of(const tdi_runtimes *runtimes)
                                             : &runtimes->rules;
 }
 
+/* As the cores of this process would divide batches if it had no group. */
+static td_status configure_alone(td_model *model, tdi_configuration *configuration, tdi_error *error)
+{
+    const tdi_runtime *first = model->runtimes->all.at[0];
+    int cores = 0;
+    *configuration = (tdi_configuration){.alone = true, .float32 = base_of(model->runtimes)->float32};
+    for (int i = 0; i < first->n_devices; i++)
+        cores += first->devices[i]->threads;
+    cores = cores < tdi_cores_allowed() ? cores : tdi_cores_allowed();
+    return tdi_mirrored.divide(model, model->compiled.shards ? 1 : first->n_devices, cores, &configuration->division,
+                               error);
+}
+
 static td_status configure_inference(td_model *model, tdi_mode mode, int64_t rows, tdi_configuration *configuration,
                                      tdi_error *error)
 {
-    if (must_choose(model, rows))
+    if (!tdi_in_group(model) && must_choose(model, rows))
         TDI_TRY(choose(model, INFERENCE, mode, rows, error));
     const tdi_configuration *base = base_of(model->runtimes);
     *configuration = *base;
-    if (mode == TDI_CONFUSION)
+    if (mode == TDI_PREDICT && tdi_in_group(model))
+        return configure_alone(model, configuration, error);
+    if (mode == TDI_CONFUSION || tdi_in_group(model))
         return TD_OK;
     if (tdi_has_too_few(&base->division, rows))
         configuration->division = tdi_divide_few(&base->division, 1);
@@ -217,6 +239,16 @@ td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runt
     if (tdi_trains(mode))
         TDI_TRY(tdi_model_need_slots(model, error));
     TDI_TRY((tdi_trains(mode) ? configure_training : configure_inference)(model, mode, rows, &configuration, error));
+    return runtime_of(model, &configuration, runtime, error);
+}
+
+td_status tdi_runtime_alone_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error)
+{
+    tdi_configuration configuration;
+    if (!tdi_in_group(model))
+        return tdi_runtime_for(model, mode, rows, runtime, error);
+    TDI_TRY(need_runtimes(model, error));
+    TDI_TRY(configure_alone(model, &configuration, error));
     return runtime_of(model, &configuration, runtime, error);
 }
 
@@ -279,6 +311,8 @@ td_status tdi_runtime_resume(td_model *model, int shards, bool float32, int64_t 
 {
     tdi_configuration configuration = {.float32 = float32};
     TDI_TRY(need_runtimes(model, error));
+    if (tdi_in_group(model)) /* the processes that are there divide */
+        return TD_OK;
     if (!tdi_divide_again(&model->runtimes->rules.division, shards, rows, &configuration.division))
         return TD_OK;
     return commit(model, TRAINING, &configuration, rows, error);

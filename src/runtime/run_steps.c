@@ -462,7 +462,7 @@ static double *report_sums(char *reports, size_t size, int process)
 
 static void copy_sums(run *r, char *reports, size_t size, int process, bool to)
 {
-    const tdi_deal *deal = tdi_strategy_of(r->runtime->model)->deal;
+    const tdi_deal *deal = r->runtime->strategy->deal;
     size_t bytes = tdi_metric_bytes(&r->runtime->modes[r->job->mode].program.slots);
     char *sums = (char *)report_sums(reports, size, process);
     for (int p = deal->first_shard[process]; p < deal->first_shard[process + 1]; p++, sums += bytes) {
@@ -474,7 +474,7 @@ static void copy_sums(run *r, char *reports, size_t size, int process, bool to)
 /* All accumulators in all processes, and whether any of them was stopped. */
 static td_status share_results(run *r, tdi_error *error)
 {
-    const tdi_deal *deal = tdi_strategy_of(r->runtime->model)->deal;
+    const tdi_deal *deal = r->runtime->strategy->deal;
     size_t most = 0, bytes = tdi_metric_bytes(&r->runtime->modes[r->job->mode].program.slots);
     for (int process = 0; process < deal->processes; process++) {
         size_t own = (size_t)(deal->first_shard[process + 1] - deal->first_shard[process]);
@@ -544,7 +544,7 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
              .last = last,
              .end = job->steps,
              .error = &failure,
-             .exchange = tdi_strategy_of(runtime->model)->exchange};
+             .exchange = runtime->strategy->exchange};
     tdi_error_init(&failure);
     atomic_store_explicit(&runtime->out_of_memory[0], false, memory_order_relaxed); /* no thread is at work yet */
     atomic_store_explicit(&runtime->out_of_memory[1], false, memory_order_relaxed);

@@ -87,6 +87,7 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_configuration *con
     td_model *model = runtime->model;
     const char *devices = model->compiled.devices ? model->compiled.devices : "cpu";
     runtime->memory = tdi_memory_allowed();
+    runtime->strategy = configuration && configuration->alone ? &tdi_mirrored : tdi_strategy_of(model);
     TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
     if (configuration) {
         runtime->division = configuration->division;
@@ -224,7 +225,7 @@ void tdi_runtime_free(tdi_runtime *runtime)
 static td_status connect_workers(const tdi_runtime *runtime, tdi_mode_state *state, tdi_error *error)
 {
     const tdi_division *d = &runtime->division;
-    const tdi_strategy *strategy = tdi_strategy_of(runtime->model);
+    const tdi_strategy *strategy = runtime->strategy;
     tdi_group_spec group = {.workers = d->workers,
                             .threads = tdi_runtime_threads(runtime),
                             .spin = tdi_runtime_spins(runtime),
@@ -251,7 +252,7 @@ static td_status make_program(tdi_runtime *runtime, tdi_mode mode, tdi_error *er
                          .groups = d->groups,
                          .device = runtime->devices[0],
                          .float32 = runtime->float32,
-                         .effects_last = tdi_strategy_of(runtime->model)->can_break};
+                         .effects_last = runtime->strategy->can_break};
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
     tdi_control_reckon(&state->control, state->program.graph);

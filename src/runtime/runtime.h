@@ -68,6 +68,8 @@ typedef struct tdi_job {
  * (configuration.c), which is chosen here if it was not, by timing where that is allowed: that may take minutes. The
  * runtimes of other configurations may then be freed, and with them gradients that were not applied. */
 td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
+/* The same for steps that this process makes on its own, whatever group it trains in. */
+td_status tdi_runtime_alone_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
 /* The runtime that steps that train use or, before there are any, predictions; NULL: there is none yet. */
 tdi_runtime *tdi_runtime_own(const td_model *model);
 /* Frees what the model's runtimes have for steps that train, or for those that evaluate: the next ones are made anew,

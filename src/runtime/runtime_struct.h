@@ -66,8 +66,9 @@ struct tdi_runtime {
     tdi_model_state *state; /* under it now: what its plans read and write */
     tdi_device *devices[TDI_MAX_SHARDS];
     int n_devices;
-    tdi_division division; /* of its configuration */
-    tdi_team *team;        /* the context's */
+    const tdi_strategy *strategy; /* the model's; mirrored where its configuration is of this process alone */
+    tdi_division division;        /* of its configuration */
+    tdi_team *team;               /* the context's */
     tdi_idle_threads idle;
     bool is_trial; /* its threads are used as tdi_fix_threads says, and not as the governor would */
     tdi_shard_state *shards;
@@ -96,6 +97,7 @@ typedef struct tdi_configuration {
     bool float32;           /* although bfloat16 is wished for and the device has it */
     int sharing;            /* threads of a worker that share its ops; 0: each plan asks */
     bool few;               /* divided for steps of fewer rows than the rules' division has shards */
+    bool alone;             /* steps of this process, with which the others of its group have nothing to do */
     const tdi_tuned *tuned; /* the trial that chose it; NULL: rules did */
     double trial_bytes;     /* memory that the trial took, for a while */
 } tdi_configuration;

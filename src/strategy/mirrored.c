@@ -13,7 +13,7 @@
 #include "base/machine.h"
 #include "strategy/strategy.h"
 
-static bool has_convolutions(const td_model *model)
+bool tdi_has_convolutions(const td_model *model)
 {
     for (int i = 0; i < model->architecture->layers.count; i++)
         if (model->architecture->layers.at[i]->type->convolves)
@@ -89,7 +89,7 @@ static void divide_as_one(int replicas, int groups, int cores, bool by_columns, 
 
 static td_status divide(const td_model *model, int count, int cores, tdi_division *division, tdi_error *error)
 {
-    bool by_columns = !has_convolutions(model);
+    bool by_columns = !tdi_has_convolutions(model);
     int groups = tdi_has_statistics_per_replica(model) ? count : 1;
     if (model->compiled.shards > TDI_MAX_SHARDS)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: at most %d are possible, not %d", TDI_MAX_SHARDS,

@@ -53,6 +53,8 @@ static inline bool tdi_in_group(const td_model *model)
 td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,
                      tdi_error *error);
 
+/* Has the model convolutions, which suit cores with rows of their own? */
+bool tdi_has_convolutions(const td_model *model);
 /* Has the model statistics that each replica takes on its own? */
 bool tdi_has_statistics_per_replica(const td_model *model);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "model/program.h"
-#include "strategy/strategy.h"
+#include "strategy/multi_worker.h"
 
 static td_status check_guard(const td_compile_args *args, tdi_error *error)
 {
@@ -28,7 +28,17 @@ static td_status check_guard(const td_compile_args *args, tdi_error *error)
 
 static const char *devices_of(const td_strategy *strategy)
 {
-    return strategy->devices ? strategy->devices : strategy->shards ? "cpu" : NULL;
+    return strategy->devices ? strategy->devices : strategy->shards || strategy->cluster ? "cpu" : NULL;
+}
+
+/* The strategy of a cluster, or mirrored. */
+static td_status take_strategy(td_model *model, const td_strategy *strategy, tdi_device *const *devices, int count,
+                               tdi_error *error)
+{
+    model->compiled.strategy = NULL;
+    if (!strategy->cluster)
+        return TD_OK;
+    return tdi_multi_worker(strategy->cluster, model, devices, count, &model->compiled.strategy, error);
 }
 
 static td_status take_division(td_model *model, const td_strategy *strategy, tdi_error *error)
@@ -40,7 +50,9 @@ static td_status take_division(td_model *model, const td_strategy *strategy, tdi
         return TD_OK;
     TDI_TRY(tdi_open_devices(devices_of(strategy), devices, &count, error));
     model->compiled.shards = strategy->shards;
-    td_status status = tdi_divide(model, devices, count, &division, error);
+    td_status status = take_strategy(model, strategy, devices, count, error);
+    if (status == TD_OK)
+        status = tdi_divide(model, devices, count, &division, error);
     tdi_close_devices(devices, count);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "base/trace.h"
 #include "strategy/strategy.h"
 #include "train/batch_prefetch.h"
+#include "train/group.h"
 
 /* Time between two looks at the progress line of a terminal: short for the eye, long against the cost of a job. */
 static const double CHUNK_SECONDS = 0.05;
@@ -43,8 +44,8 @@ static int64_t chunk_steps(const tdi_epoch_run *run)
     int64_t left = run->steps - run->done, wanted = 1;
     if (run->model->compiled.steps_per_execution)
         wanted = run->model->compiled.steps_per_execution;
-    else if (!run->progress || !run->progress->terminal || tdi_in_group(run->model))
-        wanted = left; /* in a group the same in all processes, which measure other times */
+    else if (!run->progress || !run->progress->terminal)
+        wanted = left;
     else if (run->done && run->seconds > 0)
         wanted = (int64_t)(CHUNK_SECONDS * (double)run->done / run->seconds) + 1;
     wanted = wanted < left ? wanted : left;
@@ -141,6 +142,9 @@ static td_status run_chunks(tdi_epoch_run *run, tdi_runtime *runtime, tdi_error 
         if (!tdi_in_group(run->model) && atomic_load(run->job.stop))
             return TD_STOPPED;
         int64_t steps = chunk_steps(run), left = run->samples - run->done * run->batch;
+        TDI_TRY(tdi_group_agree_on_steps(run->model, run->training, &steps, error));
+        if (run->training && run->training->stop)
+            break;
         TDI_TRY(run_job(run, runtime, steps, steps * run->batch < left ? steps * run->batch : left, error));
         show(run, runtime);
         TDI_TRY(call_back(run, runtime, error));

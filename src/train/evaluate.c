@@ -2,6 +2,7 @@
 #include "train/class_checks.h"
 #include "train/confusion_matrix.h"
 #include "train/epoch_run.h"
+#include "train/group.h"
 #include "train/weighting.h"
 
 static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
@@ -24,8 +25,9 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     TDI_TRY(tdi_samples_of_steps(source, "steps", args->steps, batch, &samples, error));
     tdi_samples_words words = {source->name, "samples", "steps (--steps)"};
     TDI_TRY(tdi_model_check_samples(model, samples, batch, &words, error));
+    TDI_TRY(tdi_group_begin_evaluation(model, &(tdi_run){.train = source, .batch = batch, .steps = samples}, error));
     TDI_TRY(tdi_evaluate_source(model, source, args->confusion ? TDI_CONFUSION : TDI_EVALUATE, 0, &samples, batch, "",
-                                args->progress, &logs, error));
+                                tdi_is_chief(model) ? args->progress : NULL, &logs, error));
     if (args->confusion)
         TDI_TRY(tdi_runtime_for(model, TDI_CONFUSION, batch, &runtime, error));
     if (args->confusion)

@@ -9,6 +9,7 @@
 #include "train/backup/backup.h"
 #include "train/class_checks.h"
 #include "train/epoch_run.h"
+#include "train/group.h"
 #include "train/weighting.h"
 
 typedef struct fit {
@@ -22,7 +23,8 @@ typedef struct fit {
     int64_t batch, steps, samples; /* of an epoch */
     int64_t validation_samples;
     int epochs;
-    tdi_ramp ramp; /* of the learning rate */
+    tdi_ramp ramp;           /* of the learning rate */
+    td_callback **callbacks; /* those of args that this process calls; malloc'd */
     td_training training;
 } fit;
 
@@ -262,7 +264,7 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     td_epoch result;
     TDI_TRY(begin_epoch(f, epoch, error));
     snprintf(title, sizeof title, "Epoch %d/%d", epoch + 1, f->epochs);
-    tdi_progress_begin(&progress, f->args->progress, title, f->steps);
+    tdi_progress_begin(&progress, f->training.progress, title, f->steps);
     double began = tdi_seconds();
     progress.began -= f->training.seconds;
     TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
@@ -307,10 +309,13 @@ static td_status begin(fit *f, tdi_error *error)
     training->epoch = f->args->initial_epoch;
     training->seed = f->args->seed;
     TDI_TRY(tdi_model_need_slots(f->model, error));
+    TDI_TRY(tdi_group_agree_on_run(training, &what, error));
     TDI_TRY(tdi_backup_begin(training, &what, error));
     if (!training->seed)
         training->seed = f->model->state->seed;
-    return tdi_callbacks_train_begin(training, error);
+    TDI_TRY(tdi_group_share_run(training, &what, error));
+    TDI_TRY(tdi_callbacks_train_begin(training, error));
+    return tdi_group_share_callbacks(training, error);
 }
 
 /* The learning rate's ramp by Goyal et al. (1706.02677): linear scaling, gradual warm-up, momentum correction. */
@@ -345,7 +350,11 @@ static bool rate_changes(const fit *f)
 
 static td_status run_epochs(fit *f, tdi_error *error)
 {
-    for (int epoch = f->training.epoch; epoch < f->epochs && (f->training.begun || !f->training.stop); epoch++) {
+    for (int epoch = f->training.epoch; epoch < f->epochs; epoch++) {
+        int64_t none = 0;
+        TDI_TRY(tdi_group_agree_on_steps(f->model, &f->training, &none, error));
+        if (f->training.stop && !f->training.begun)
+            break;
         td_status status = run_epoch(f, epoch, error);
         if (status != TD_OK) {
             tdi_error_prefix(error, "epoch %d", epoch + 1);
@@ -383,6 +392,10 @@ static td_status run(fit *f, tdi_error *error)
 static td_status run_alone(fit *f, tdi_error *error)
 {
     TDI_TRY(tdi_model_check_idle(f->model, "td_fit", error));
+    f->training.progress = tdi_is_chief(f->model) ? f->args->progress : NULL;
+    f->training.callbacks = f->callbacks = tdi_group_callbacks(f->model, f->args->callbacks, error);
+    if (f->args->callbacks && !f->callbacks)
+        return TD_NO_MEMORY;
     tdi_context_heed_stops(f->model->context);
     f->model->fitting = true;
     f->model->context->fitting++;
@@ -394,12 +407,11 @@ static td_status run_alone(fit *f, tdi_error *error)
 
 td_status td_fit_(const td_fit_args *args)
 {
-    fit f = {.args = args,
-             .model = args->model,
-             .training = {.model = args->model, .progress = args->progress, .callbacks = args->callbacks}};
+    fit f = {.args = args, .model = args->model, .training = {.model = args->model}};
     tdi_error error = {0};
     td_status status = f.model ? run_alone(&f, &error) : TD_INVALID_ARGUMENT;
     free(f.order);
+    free(f.callbacks);
     for (int i = 0; i < 2; i++)
         if (f.ranges[i])
             f.ranges[i]->release(f.ranges[i]);

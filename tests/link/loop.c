@@ -18,7 +18,7 @@ enum { PIPES = 100 };
 typedef struct watcher {
     tdi_loop *loop;
     int fds[2];
-    tdi_source source;
+    tdi_loop_source source;
     int calls;
     struct watcher *all; /* NULL, or PIPES of them: whoever is called first removes all */
 } watcher;
@@ -80,7 +80,7 @@ static void what_was_removed_is_not(void **state)
     watch_pipes(loop, watchers, true);
     run_rounds(loop, 5);
     assert_int_equal(calls_of(watchers), 1);
-    tdi_source old = watchers[0].source;
+    tdi_loop_source old = watchers[0].source;
     watch_pipes(loop, watchers, false); /* in the same places */
     tdi_loop_remove(loop, old);
     tdi_loop_change(loop, old, 0);

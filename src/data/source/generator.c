@@ -14,6 +14,7 @@
 #include <string.h>
 #include <tandem/generators.h>
 
+#include "base/context.h"
 #include "data/joint_columns.h"
 
 /* The state of a row in a run; from 0 on it is the row's place in the window. */

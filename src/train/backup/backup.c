@@ -353,7 +353,7 @@ td_callback *td_backup_and_restore_(const td_backup_and_restore_args *args)
                      .keep = args->delete_checkpoint == TD_NO,
                      .save_freq = args->save_freq,
                      .lock = -1};
-    td_callback *made = tdi_callback_create(&functions, self);
+    td_callback *made = tdi_callback_writes(tdi_callback_create(&functions, self));
     made->last = made->error.status == TD_OK;
     return made;
 }

@@ -181,7 +181,8 @@ void tdi_run_save(td_state *state, td_training *training, int64_t sequence)
     save_configuration(state, training->model);
     if (m.steps)
         save_sums(state, training);
-    tdi_run_visit_callbacks(state, training);
+    if (training->callbacks)
+        tdi_run_visit_callbacks(state, training);
 }
 
 /* ---- restoring ---- */
@@ -242,6 +243,21 @@ static td_status check_moment(const moment *m, const tdi_run *run, tdi_error *er
     return TD_OK;
 }
 
+static void take_moment(td_training *training, const moment *m, const td_epoch *last)
+{
+    training->seed = (uint64_t)m->seed;
+    training->epoch = m->epoch;
+    training->steps = m->steps;
+    training->batches = m->batches;
+    training->seconds = m->seconds;
+    training->seconds_waiting = m->seconds_waiting;
+    training->begun = m->begun;
+    training->stop = m->stop;
+    training->rate_changes |= m->rate_changes;
+    training->last = *last;
+    training->has_last = m->has_last;
+}
+
 td_status tdi_run_restore(td_state *state, td_training *training, const tdi_run *run, tdi_error *error)
 {
     moment m = {0};
@@ -259,17 +275,24 @@ td_status tdi_run_restore(td_state *state, td_training *training, const tdi_run 
     TDI_TRY(restore_configuration(state, training->model, run->batch, error));
     if (m.steps)
         TDI_TRY(restore_sums(state, training, run->batch, error));
-    training->seed = (uint64_t)m.seed;
-    training->epoch = m.epoch;
-    training->steps = m.steps;
-    training->batches = m.batches;
-    training->seconds = m.seconds;
-    training->seconds_waiting = m.seconds_waiting;
-    training->begun = m.begun;
-    training->stop = m.stop;
-    training->rate_changes |= m.rate_changes;
-    training->last = last;
-    training->has_last = m.has_last;
+    take_moment(training, &m, &last);
     training->resumed = true;
+    return tdi_state_outcome(state, error);
+}
+
+/* The tuning cache and the configuration are the process's own. */
+td_status tdi_run_take(td_state *state, td_training *training, const tdi_run *run, bool resumed, tdi_error *error)
+{
+    moment m = {0};
+    td_epoch last = {0};
+    visit_moment(state, &m);
+    if (m.has_last)
+        visit_last(state, &last);
+    visit_model(state, training->model);
+    TDI_TRY(tdi_state_outcome(state, error));
+    if (m.steps)
+        TDI_TRY(restore_sums(state, training, run->batch, error));
+    take_moment(training, &m, &last);
+    training->resumed = resumed;
     return tdi_state_outcome(state, error);
 }

@@ -15,6 +15,8 @@ int64_t tdi_run_sequence(td_state *state);
 /* Brings the model and `training` back to what was read, but for the callbacks. A weight or a number that is missing or
  * out of range leaves both unchanged: TD_BAD_FILE. */
 td_status tdi_run_restore(td_state *state, td_training *training, const tdi_run *run, tdi_error *error);
+/* The same from another process of the group, whose run it is; `resumed`: by a backup. */
+td_status tdi_run_take(td_state *state, td_training *training, const tdi_run *run, bool resumed, tdi_error *error);
 /* Visits what the callbacks remember, either way. */
 void tdi_run_visit_callbacks(td_state *state, td_training *training);
 

@@ -258,7 +258,7 @@ td_status tdi_facts_refuse(const char *where, const char *about, const char *bef
                     where, about, before, after);
 }
 
-td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *where, tdi_error *error)
+bool tdi_facts_differ(const json_t *then, const json_t *now, tdi_facts_difference *differs)
 {
     static const char *const all[] = {"model",
                                       "optimizer",
@@ -277,15 +277,24 @@ td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *w
                                       "shuffle",
                                       "steps of an epoch",
                                       "validation data",
-                                      "validation steps"};
-    char before[TDI_FACTS_TEXT], after[TDI_FACTS_TEXT];
+                                      "validation steps",
+                                      "epochs",
+                                      "seed"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         difference found = {0};
         if (!differ_at(all[i], json_object_get(then, all[i]), json_object_get(now, all[i]), &found))
             continue;
-        show(found.before, before);
-        show(found.after, after);
-        return tdi_facts_refuse(where, found.path, before, after, error);
+        snprintf(differs->about, sizeof differs->about, "%s", found.path);
+        show(found.before, differs->before);
+        show(found.after, differs->after);
+        return true;
     }
-    return TD_OK;
+    return false;
+}
+
+td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *where, tdi_error *error)
+{
+    tdi_facts_difference found;
+    return tdi_facts_differ(then, now, &found) ? tdi_facts_refuse(where, found.about, found.before, found.after, error)
+                                               : TD_OK;
 }

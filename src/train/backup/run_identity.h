@@ -30,6 +30,12 @@ td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **fact
 enum { TDI_FACTS_TEXT = 200 };
 td_status tdi_facts_refuse(const char *where, const char *about, const char *before, const char *after,
                            tdi_error *error);
+/* The first fact that differs between two objects of facts, with its texts; false: none does. */
+typedef struct tdi_facts_difference {
+    char about[256]; /* "optimizer.momentum", "model.layers.dense_1.units" */
+    char before[TDI_FACTS_TEXT], after[TDI_FACTS_TEXT];
+} tdi_facts_difference;
+bool tdi_facts_differ(const json_t *then, const json_t *now, tdi_facts_difference *difference);
 td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *where, tdi_error *error);
 
 #endif

@@ -400,6 +400,82 @@ td_status tdi_state_read(td_state *state, const char *path, tdi_error *error)
     return status;
 }
 
+/* ---- to and from memory: pieces, each behind its size ---- */
+
+static void put_piece(char **at, const void *bytes, uint64_t size)
+{
+    memcpy(*at, &size, sizeof size);
+    memcpy(*at + sizeof size, bytes, size);
+    *at += sizeof size + size;
+}
+
+td_status tdi_state_pack(const td_state *state, void **bytes, size_t *size, tdi_error *error)
+{
+    char *json = json_dumps(state->root, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    *size = json ? sizeof(uint64_t) + strlen(json) : 0;
+    for (int i = 0; i < state->used; i++)
+        *size += 2 * sizeof(uint64_t) + strlen(state->arrays.at[i].name) + state->arrays.at[i].size;
+    char *at = *bytes = json ? malloc(*size) : NULL;
+    if (at) {
+        put_piece(&at, json, strlen(json));
+        for (int i = 0; i < state->used; i++) {
+            put_piece(&at, state->arrays.at[i].name, strlen(state->arrays.at[i].name));
+            put_piece(&at, state->arrays.at[i].npy, state->arrays.at[i].size);
+        }
+    }
+    free(json);
+    return at ? TD_OK : tdi_no_memory(error);
+}
+
+static bool take_piece(const char **at, const char *end, const char **piece, size_t *size)
+{
+    uint64_t length;
+    if ((size_t)(end - *at) < sizeof length)
+        return false;
+    memcpy(&length, *at, sizeof length);
+    *at += sizeof length;
+    if ((uint64_t)(end - *at) < length)
+        return false;
+    *piece = *at;
+    *size = length;
+    *at += length;
+    return true;
+}
+
+static td_status unpack_array(td_state *state, const char **at, const char *end, tdi_error *error)
+{
+    const char *name, *npy;
+    size_t name_size, size;
+    if (!take_piece(at, end, &name, &name_size) || !take_piece(at, end, &npy, &size))
+        return tdi_fail(error, TD_BAD_FILE, "the state is cut short");
+    tdi_state_array array = {.name = strndup(name, name_size), .npy = malloc(size + 1), .size = size};
+    td_status status = array.name && array.npy ? TD_OK : tdi_no_memory(error);
+    if (status == TD_OK) {
+        memcpy(array.npy, npy, size);
+        status = tdi_npy_parse(array.npy, size, array.name, &array.facts, error);
+    }
+    if (status == TD_OK && tdi_push(&state->arrays, array))
+        return TD_OK;
+    free(array.name);
+    free(array.npy);
+    return status == TD_OK ? tdi_no_memory(error) : status;
+}
+
+td_status tdi_state_unpack(td_state *state, const void *bytes, size_t size, tdi_error *error)
+{
+    const char *at = bytes, *end = at + size, *json;
+    size_t length;
+    *state = (td_state){.restoring = true};
+    if (take_piece(&at, end, &json, &length))
+        state->root = json_loadb(json, length, JSON_REJECT_DUPLICATES, NULL);
+    td_status status = state->root ? TD_OK : tdi_fail(error, TD_BAD_FILE, "what was given is no state");
+    while (status == TD_OK && at < end)
+        status = unpack_array(state, &at, end, error);
+    if (status != TD_OK)
+        tdi_state_release(state);
+    return status;
+}
+
 /* As far as the bytes go: a file may have been cut short. */
 static bool agrees(const char *bytes, size_t size, size_t at, const char *expected)
 {

@@ -70,6 +70,11 @@ td_status tdi_state_write(const td_state *state, const char *path, tdi_error *er
  * `state` is released on failure. */
 td_status tdi_state_read(td_state *state, const char *path, tdi_error *error);
 
+/* The same without a file: malloc'd bytes, to be unpacked by a process of the same version. TD_NO_MEMORY; TD_BAD_FILE:
+ * other bytes. */
+td_status tdi_state_pack(const td_state *state, void **bytes, size_t *size, tdi_error *error);
+td_status tdi_state_unpack(td_state *state, const void *bytes, size_t size, tdi_error *error);
+
 /* May a backup take the place of the file at `path`? TD_OK when there is none, or one that tdi_state_write wrote, whole
  * or damaged, which its first bytes or the directory at its end tell; an empty file counts as damaged. Otherwise
  * TD_INVALID_ARGUMENT, or TD_IO for a file that cannot be read. */

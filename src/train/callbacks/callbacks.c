@@ -35,6 +35,13 @@ td_callback *tdi_callback_checked(const td_callback_functions *functions, void *
     return callback;
 }
 
+td_callback *tdi_callback_writes(td_callback *callback)
+{
+    if (callback->error.status == TD_OK)
+        callback->writes = true;
+    return callback;
+}
+
 td_callback *td_callback_create(const td_callback_functions *functions, void *user)
 {
     if (!functions)

@@ -19,6 +19,7 @@ struct td_callback {
     bool last;                 /* called after all others, because it saves what they remember */
     bool sets_rate;            /* it sets the learning rate, and is refused where a schedule does */
     bool own;                  /* it is the user's, and may do anything */
+    bool writes;               /* it writes files, so that in a group the chief alone has it */
     tdi_callback_check *check; /* may be NULL */
 };
 
@@ -51,6 +52,8 @@ struct td_training {
 td_callback *tdi_callback_create(const td_callback_functions *functions, void *user);
 /* The same with a check. */
 td_callback *tdi_callback_checked(const td_callback_functions *functions, void *user, tdi_callback_check *check);
+/* Marks it as one that writes files; returns it. */
+td_callback *tdi_callback_writes(td_callback *callback);
 /* A poisoned callback; never NULL. */
 td_callback *tdi_callback_poison(const char *name, const char *reason);
 

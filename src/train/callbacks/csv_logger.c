@@ -307,7 +307,7 @@ td_callback *td_csv_logger_(const td_csv_logger_args *args)
     self->separator = strdup(args->separator ? args->separator : ",");
     self->append = args->append == TD_YES;
     if (self->filename && self->separator)
-        return tdi_callback_create(&functions, self);
+        return tdi_callback_writes(tdi_callback_create(&functions, self));
     csv_release(self);
     return tdi_callback_poison("td_csv_logger", "out of memory");
 }

@@ -184,5 +184,5 @@ td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args)
     tdi_monitor_init(&self->monitor, args->monitor, args->mode, 0);
     functions.batch_end = args->save_freq ? checkpoint_batch : NULL;
     functions.every = args->save_freq;
-    return tdi_callback_checked(&functions, self, checkpoint_check);
+    return tdi_callback_writes(tdi_callback_checked(&functions, self, checkpoint_check));
 }

@@ -245,7 +245,7 @@ td_callback *td_tensorboard_(const td_tensorboard_args *args)
         return tdi_callback_poison("td_tensorboard", "out of memory");
     self->args = *args;
     if (name_folders(self, args->log_dir ? args->log_dir : "logs"))
-        return tdi_callback_create(&functions, self);
+        return tdi_callback_writes(tdi_callback_create(&functions, self));
     release(self);
     return tdi_callback_poison("td_tensorboard", "out of memory");
 }

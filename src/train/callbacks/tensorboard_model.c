@@ -122,7 +122,7 @@ static td_status compute_gradients(td_training *training, tdi_error *error)
                    .batch = rows,
                    .samples = rows,
                    .seed = training->seed};
-    TDI_TRY(tdi_runtime_for(training->model, TDI_GRADIENTS, rows, &runtime, error));
+    TDI_TRY(tdi_runtime_alone_for(training->model, TDI_GRADIENTS, rows, &runtime, error));
     tdi_runtime_reset_sums(runtime, TDI_GRADIENTS);
     return tdi_runtime_run(runtime, &job, error);
 }

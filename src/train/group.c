@@ -1,0 +1,235 @@
+/* group.c - agreement before the first step, and between steps. */
+#include "train/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "files/tfrecord_file.h"
+#include "strategy/multi_worker.h"
+#include "train/backup/run_contents.h"
+
+bool tdi_is_chief(const td_model *model)
+{
+    const td_cluster *cluster = tdi_cluster_of(model);
+    return !cluster || td_cluster_is_chief(cluster);
+}
+
+td_callback **tdi_group_callbacks(const td_model *model, td_callback *const *callbacks, tdi_error *error)
+{
+    int count = 0, kept = 0;
+    while (callbacks && callbacks[count])
+        count++;
+    td_callback **list = callbacks ? calloc((size_t)count + 1, sizeof *list) : NULL;
+    for (int i = 0; list && i < count; i++)
+        if (!callbacks[i]->writes || tdi_is_chief(model))
+            list[kept++] = callbacks[i];
+    if (callbacks && !list)
+        tdi_no_memory(error);
+    return list;
+}
+
+/* ---- agreement ---- */
+
+static td_status refuse(const td_cluster *cluster, int member, const tdi_facts_difference *found, tdi_error *error)
+{
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "%s and the chief disagree on the %s: %s there, %s at the chief; give all processes the same",
+                    td_cluster_task_name(cluster, member), found->about, found->after, found->before);
+}
+
+static td_status compare(const td_cluster *cluster, const tdi_shared *all, tdi_error *error)
+{
+    tdi_facts_difference found;
+    td_status status = TD_OK;
+    json_t *chiefs = json_loadb(all[0].bytes, all[0].size, 0, NULL);
+    for (int i = 1; i < cluster->members && status == TD_OK; i++) {
+        json_t *theirs = json_loadb(all[i].bytes, all[i].size, 0, NULL);
+        if (!json_is_object(chiefs) || !json_is_object(theirs))
+            status = tdi_fail(error, TD_INVALID_ARGUMENT,
+                              "%s and the chief are at different calls: all processes make the same calls",
+                              td_cluster_task_name(cluster, i));
+        else if (tdi_facts_differ(chiefs, theirs, &found))
+            status = refuse(cluster, i, &found, error);
+        json_decref(theirs);
+    }
+    json_decref(chiefs);
+    return status;
+}
+
+static td_status agree(td_cluster *cluster, const json_t *facts, tdi_error *error)
+{
+    char *text = json_dumps(facts, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    tdi_shared *all = calloc((size_t)cluster->members, sizeof *all);
+    td_status status = text && all ? tdi_cluster_share(cluster, text, strlen(text), all, error) : tdi_no_memory(error);
+    if (status == TD_OK)
+        status = compare(cluster, all, error);
+    if (all)
+        tdi_shared_free(all, cluster->members);
+    free(all);
+    free(text);
+    return status;
+}
+
+static void add_number(json_t *facts, const char *about, int64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)number);
+    json_object_set_new(facts, about, json_string(text));
+}
+
+td_status tdi_group_agree_on_run(const td_training *training, const tdi_run *run, tdi_error *error)
+{
+    json_t *facts;
+    td_cluster *cluster = tdi_cluster_of(training->model);
+    if (!cluster)
+        return TD_OK;
+    TDI_TRY(tdi_run_facts(training->model, run, &facts, error));
+    add_number(facts, "epochs", training->epochs);
+    add_number(facts, "seed", (int64_t)training->seed);
+    td_status status = agree(cluster, facts, error);
+    json_decref(facts);
+    return status;
+}
+
+/* ---- the chief's state ---- */
+
+static td_status give(td_cluster *cluster, const td_state *state, tdi_error *error)
+{
+    void *bytes;
+    size_t size;
+    TDI_TRY(tdi_state_outcome(state, error));
+    TDI_TRY(tdi_state_pack(state, &bytes, &size, error));
+    td_status status = tdi_cluster_broadcast(cluster, &bytes, &size, error);
+    free(bytes);
+    return status;
+}
+
+/* The caller releases *state after a success. */
+static td_status take(td_cluster *cluster, td_state *state, tdi_error *error)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    TDI_TRY(tdi_cluster_broadcast(cluster, &bytes, &size, error));
+    td_status status = tdi_state_unpack(state, bytes, size, error);
+    free(bytes);
+    return status;
+}
+
+static td_status give_run(td_cluster *cluster, td_training *training, tdi_error *error)
+{
+    td_state state = {0};
+    td_training without_callbacks = *training;
+    without_callbacks.callbacks = NULL;
+    tdi_state_begin(&state);
+    tdi_run_save(&state, &without_callbacks, 0);
+    json_object_set_new(state.root, "resumed", json_boolean(training->resumed));
+    td_status status = give(cluster, &state, error);
+    tdi_state_release(&state);
+    return status;
+}
+
+static td_status take_run(td_cluster *cluster, td_training *training, const tdi_run *run, tdi_error *error)
+{
+    td_state state;
+    TDI_TRY(take(cluster, &state, error));
+    bool resumed = json_is_true(json_object_get(state.root, "resumed"));
+    td_status status = tdi_run_take(&state, training, run, resumed, error);
+    tdi_state_release(&state);
+    return status;
+}
+
+td_status tdi_group_share_run(td_training *training, const tdi_run *run, tdi_error *error)
+{
+    td_cluster *cluster = tdi_cluster_of(training->model);
+    if (!cluster)
+        return TD_OK;
+    return td_cluster_is_chief(cluster) ? give_run(cluster, training, error) : take_run(cluster, training, run, error);
+}
+
+td_status tdi_group_share_callbacks(td_training *training, tdi_error *error)
+{
+    td_state state = {0};
+    td_cluster *cluster = tdi_cluster_of(training->model);
+    if (!cluster || !training->resumed || !training->callbacks)
+        return TD_OK;
+    if (td_cluster_is_chief(cluster)) {
+        tdi_state_begin(&state);
+        tdi_run_visit_callbacks(&state, training);
+    }
+    td_status status = td_cluster_is_chief(cluster) ? give(cluster, &state, error) : take(cluster, &state, error);
+    if (status == TD_OK && !td_cluster_is_chief(cluster)) {
+        state.training = training;
+        tdi_run_visit_callbacks(&state, training);
+        status = tdi_state_outcome(&state, error);
+    }
+    tdi_state_release(&state);
+    return status;
+}
+
+/* ---- evaluation ---- */
+
+static uint32_t checksum(const td_model *model)
+{
+    return tdi_crc32c(0, tdi_model_values(model), (size_t)model->architecture->total * sizeof(float));
+}
+
+/* Weights travel only where a process has others. */
+static td_status share_weights(td_cluster *cluster, td_model *model, tdi_error *error)
+{
+    size_t size = (size_t)model->architecture->total * sizeof(float);
+    uint32_t own = checksum(model);
+    bool same = true;
+    tdi_shared *all = calloc((size_t)cluster->members, sizeof *all);
+    td_status status = all ? tdi_cluster_share(cluster, &own, sizeof own, all, error) : tdi_no_memory(error);
+    for (int i = 1; i < cluster->members && status == TD_OK; i++)
+        same = same && all[i].size == all[0].size && memcmp(all[i].bytes, all[0].bytes, all[0].size) == 0;
+    if (all)
+        tdi_shared_free(all, cluster->members);
+    free(all);
+    if (status != TD_OK || same)
+        return status;
+    void *values = td_cluster_is_chief(cluster) ? (void *)tdi_model_values(model) : NULL;
+    size_t got = size;
+    TDI_TRY(tdi_cluster_broadcast(cluster, &values, &got, error));
+    if (td_cluster_is_chief(cluster))
+        return TD_OK;
+    if (got == size)
+        memcpy(tdi_model_write_values(model), values, size);
+    free(values);
+    return got == size ? TD_OK : tdi_fail(error, TD_INVALID_ARGUMENT, "the chief evaluates another model");
+}
+
+td_status tdi_group_begin_evaluation(td_model *model, const tdi_run *run, tdi_error *error)
+{
+    json_t *facts;
+    td_cluster *cluster = tdi_cluster_of(model);
+    if (!cluster || model->fitting)
+        return TD_OK;
+    TDI_TRY(tdi_run_facts(model, run, &facts, error));
+    td_status status = agree(cluster, facts, error);
+    json_decref(facts);
+    return status == TD_OK ? share_weights(cluster, model, error) : status;
+}
+
+/* ---- between steps ---- */
+
+typedef struct wish {
+    int64_t steps, stops;
+} wish;
+
+td_status tdi_group_agree_on_steps(const td_model *model, td_training *training, int64_t *steps, tdi_error *error)
+{
+    const td_cluster *cluster = tdi_cluster_of(model);
+    if (!cluster)
+        return TD_OK;
+    wish *wishes = calloc((size_t)cluster->members, sizeof *wishes);
+    if (!wishes)
+        return tdi_no_memory(error);
+    wishes[cluster->self] = (wish){*steps, training && training->stop};
+    td_status status = tdi_exchange_gather(cluster->exchange, wishes, sizeof *wishes, error);
+    *steps = wishes[0].steps;
+    for (int i = 0; i < cluster->members && training && status == TD_OK; i++)
+        training->stop = training->stop || wishes[i].stops;
+    free(wishes);
+    return status;
+}

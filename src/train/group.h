@@ -1,0 +1,32 @@
+/* group.h - what td_fit and td_evaluate do where the model is trained in a group of processes
+ * (strategy/multi_worker.h): agree before they begin, take the chief's state, and go through the steps in the same
+ * chunks.
+ *
+ * Without a group each of these does nothing, and succeeds. */
+#ifndef TDI_TRAIN_GROUP_H
+#define TDI_TRAIN_GROUP_H
+
+#include "train/backup/run_identity.h"
+#include "train/callbacks/callbacks.h"
+
+/* Does this process write files and show progress? */
+bool tdi_is_chief(const td_model *model);
+
+/* The list without the callbacks that write files, but in the chief; malloc'd. NULL: there is no list, or, with `error`
+ * set, memory is out. */
+td_callback **tdi_group_callbacks(const td_model *model, td_callback *const *callbacks, tdi_error *error);
+
+/* Fails, with the same sentence in all processes, where one has another model, data or numbers than the chief. */
+td_status tdi_group_agree_on_run(const td_training *training, const tdi_run *run, tdi_error *error);
+/* Brings the model and the training to where the chief's are: its weights, slots, states, numbers, or its backup's. */
+td_status tdi_group_share_run(td_training *training, const tdi_run *run, tdi_error *error);
+/* Behind the callbacks' train_begin: of a resumed run they come to remember what the chief's do. */
+td_status tdi_group_share_callbacks(td_training *training, tdi_error *error);
+
+/* The same for an evaluation: its data and batches agree; weights and states become the chief's. */
+td_status tdi_group_begin_evaluation(td_model *model, const tdi_run *run, tdi_error *error);
+
+/* How many steps to run next: the chief's number. `training` stops where any process wants it; NULL: nothing stops. */
+td_status tdi_group_agree_on_steps(const td_model *model, td_training *training, int64_t *steps, tdi_error *error);
+
+#endif
