@@ -33,6 +33,10 @@ VERSIONS = ("torch", "tensorflow", "tensorflow-cpu", "tf-keras", "horovod", "mpi
 FOLDER = setup.BUILD / "cluster"
 
 
+class Missing(Failed):
+    """It is not there to be measured, which is no failure of its own."""
+
+
 def own_python():
     python = setup.own_python()
     for packages, module, variables in PACKAGES:
@@ -53,17 +57,27 @@ def data_file(python, case):
     return path
 
 
+def transport_words(transport):
+    """Raises Missing where this Tandem has no choice of transports, and another than its only one is asked for."""
+    known = subprocess.run([setup.program("tandem"), "fit", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    if "--transport" in known:
+        return ["--transport", transport]
+    if transport != "tls":
+        raise Missing("this Tandem has TLS alone: tandem fit has no --transport")
+    return []
+
+
 def fit_command(python, case, transport):
     """Without epochs and files."""
     return [setup.program("tandem"), "fit", setup.model(python, case), "--train", data_file(python, case), "--scale", repr(1 / 255),
-            "--batch-size", case.batch, "--devices", "cpu:0", "--transport", transport]
+            "--batch-size", case.batch, "--devices", "cpu:0", *transport_words(transport)]
 
 
 class Measurement:
     def __init__(self, name, python, cores, ways, quick):
         self.case, self.python, self.cores, self.ways = CASES[name], python, cores, ways
         self.plan = Plan(quick)
-        self.left_out = {}
+        self.left_out, self.failed = {}, []
 
     def start(self, way):
         """Raises Failed."""
@@ -82,7 +96,7 @@ class Measurement:
     def start_peer(self, way):
         known = PEERS[way]
         if not setup.has(self.python, known.module):
-            raise Failed(setup.why_missing(known.module))
+            raise Missing(setup.why_missing(known.module))
         command = [self.python, setup.PEERS / f"{known.program}.py", self.case.name, way, setup.model(self.python, self.case)]
         group = Group(way, known.title, command, self.cores, FOLDER / f"{self.case.name}-{way}", self.plan.patience)
         group.all(lambda member: member.round(0))  # warms up
@@ -93,6 +107,8 @@ class Measurement:
 
     def leave_out(self, way, reason):
         self.left_out[self.title(way)] = str(reason)
+        if not isinstance(reason, Missing):
+            self.failed.append(self.title(way))
         progress(f"{self.case.name}: left out: {self.title(way)}: {reason}")
 
     def start_all(self, started):
@@ -153,5 +169,5 @@ class Measurement:
         found = {way: contender.result(base) for way, contender in started.items() if way != ONE}
         return {"title": self.case.title.replace("MNIST", setup.digits_name() if self.case.digits else "MNIST"),
                 "when": time.strftime("%Y-%m-%d %H:%M"), "one": one and {"title": one.title, **summary(one.rounds, None)},
-                "groups": found, "left_out": self.left_out,
+                "groups": found, "left_out": self.left_out, "failed": self.failed,
                 "foreign": foreign.share()}

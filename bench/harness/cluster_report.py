@@ -88,6 +88,6 @@ def failures(results):
     """Sentences: where Tandem itself did not run."""
     parts = {**results["cases"], **({"all-reduce": results["engine"]} if results.get("engine") else {})}
     for name, part in parts.items():
-        for title, reason in part["left_out"].items():
+        for title in part["failed"]:
             if title.startswith("Tandem"):
-                yield f"{name}: {title}: {reason}"
+                yield f"{name}: {title}: {part['left_out'][title]}"

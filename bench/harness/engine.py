@@ -127,6 +127,7 @@ def measure(python, cores, ways, quick):
     sizes = QUICK_SIZES if quick else SIZES
     times, libraries = {way: {} for way in ways}, {}
     left_out = {way: reason for way in ways if (reason := missing(way, python))}
+    failed = []
     for turn in range(TURNS):
         for way in ways:
             if way in left_out:
@@ -136,9 +137,10 @@ def measure(python, cores, ways, quick):
                 libraries[way] = take_turn(way, python, cores, sizes, times[way])
             except Failed as reason:
                 left_out[way] = str(reason)
+                failed.append(way)
     found = {way: {"title": WAYS[way] + (f", {libraries[way]}" if libraries.get(way) else ""),
                    "sizes": {str(size): {"least": min(us), "us": statistics.median(us), "rounds": len(us)}
                              for size, us in times[way].items()}}
              for way in ways if way not in left_out}
     return {"when": time.strftime("%Y-%m-%d %H:%M"), "ways": found, "foreign": foreign.share(),
-            "left_out": {WAYS[way]: reason for way, reason in left_out.items()}}
+            "left_out": {WAYS[way]: reason for way, reason in left_out.items()}, "failed": [WAYS[way] for way in failed]}

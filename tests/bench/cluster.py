@@ -139,7 +139,8 @@ class AllReduce(unittest.TestCase):
 
 def case(**groups):
     return {"title": "a case", "when": "now", "one": {"title": "Tandem, one process", **found(100.0)}, "groups": groups,
-            "left_out": {"Tandem, TLS": "no luck"}, "foreign": 0.2}
+            "left_out": {"Tandem, TLS": "no luck", "Tandem, shared memory": "not there"}, "failed": ["Tandem, TLS"],
+            "foreign": 0.2}
 
 
 def found(us, **more):
@@ -163,7 +164,7 @@ class Reports(unittest.TestCase):
             self.assertGreater(cluster_report.LEAST_OF_DDP[name], 1)
 
     def test_tandem_fails(self):
-        results = {"cases": self.cases, "engine": {"left_out": {"MPI, TCP": "none"}}}
+        results = {"cases": self.cases, "engine": {"left_out": {"MPI, TCP": "none"}, "failed": ["MPI, TCP"]}}
         self.assertEqual(list(cluster_report.failures(results)), ["mlp: Tandem, TLS: no luck"])
 
     def test_tables(self):
