@@ -43,6 +43,7 @@ struct bench {
     long round; /* from 1 on */
     int64_t wrong;
 
+    tdi_security *security; /* as long as there is a link */
     tdi_engine *engine;
     tdi_fabric *fabric;
     tdi_exchange *exchange;
@@ -170,13 +171,12 @@ static tdi_link *open_link(bench *bench)
     static const tdi_sinks sinks = {.place = hold, .lost = lose};
     tdi_error error = {0};
     tdi_secret secret = {.size = strlen(variable("BENCH_SECRET"))};
-    tdi_security *security;
     tdi_link *link;
     if (secret.size > sizeof secret.bytes)
         die("BENCH_SECRET", "it is too long");
     memcpy(secret.bytes, variable("BENCH_SECRET"), secret.size);
-    must(tdi_security_create(&secret, "bench", &security, &error), &error); /* lives as long as the process */
-    must(tdi_link_create(security, bench->fd, bench->rank ? TDI_LINK_CLIENT : TDI_LINK_SERVER, "the other process",
+    must(tdi_security_create(&secret, "bench", &bench->security, &error), &error);
+    must(tdi_link_create(bench->security, bench->fd, bench->rank ? TDI_LINK_CLIENT : TDI_LINK_SERVER, "the other process",
                          &link, &error),
          &error);
     tdi_link_set_sinks(link, &sinks, !bench->rank, NULL);
@@ -357,6 +357,7 @@ static void end_exchange(bench *bench)
     tdi_exchange_free(bench->exchange);
     tdi_deal_free(bench->deal);
     bench->engine->release(bench->engine);
+    tdi_security_free(bench->security);
 }
 
 static void end(bench *bench)
