@@ -176,8 +176,8 @@ static tdi_link *open_link(bench *bench)
         die("BENCH_SECRET", "it is too long");
     memcpy(secret.bytes, variable("BENCH_SECRET"), secret.size);
     must(tdi_security_create(&secret, "bench", &bench->security, &error), &error);
-    must(tdi_link_create(bench->security, bench->fd, bench->rank ? TDI_LINK_CLIENT : TDI_LINK_SERVER, "the other process",
-                         &link, &error),
+    must(tdi_link_create(bench->security, bench->fd, bench->rank ? TDI_LINK_CLIENT : TDI_LINK_SERVER,
+                         "the other process", &link, &error),
          &error);
     tdi_link_set_sinks(link, &sinks, !bench->rank, NULL);
     while (tdi_link_pump(link), tdi_link_get_state(link) == TDI_LINK_SHAKING) {
