@@ -1,11 +1,12 @@
 /* allreduce.c - one of two processes that add up a vector, again and again, for bench/cluster --engine.
  *
- * bench_allreduce tls|socket FOLDER BYTES:ROUNDS...
+ * bench_allreduce tls|ucx|socket FOLDER BYTES:ROUNDS...
  *
- * tls moves the vectors by the library's exchange, as training moves gradients; socket by plain TCP, each process
- * sending its whole vector to the other. RANK, 0 or 1, is which process this is; they meet at port MASTER_PORT of
- * 127.0.0.1, and BENCH_SECRET is the key of TLS, 32 characters at least. For each vector a line of JSON goes to
- * FOLDER/RANK: when each round began and ended, nanoseconds of the monotonic clock, and how many sums were wrong. */
+ * tls and ucx move the vectors by the library's exchange, as training moves gradients, over TLS or through UCX's shared
+ * memory; socket by plain TCP, each process sending its whole vector to the other. RANK, 0 or 1, is which process this
+ * is; they meet at port MASTER_PORT of 127.0.0.1, and BENCH_SECRET is the key of TLS, 32 characters at least. For each
+ * vector a line of JSON goes to FOLDER/RANK: when each round began and ended, nanoseconds of the monotonic clock, and
+ * how many sums were wrong. Exit status 77: there is no UCX here. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +23,8 @@
 #include "comm/exchange.h"
 #include "link/address.h"
 
-enum { PROCESSES = 2, PATIENCE_MS = 20000 };
+enum { PROCESSES = 2, PATIENCE_MS = 20000, NOT_HERE = 77, PAGE = 4096 };
+enum { MOST_ADDRESS = 8192 };
 enum { STAMPS = 16 }; /* elements that differ in each round, so that sums of an earlier round are noticed */
 
 typedef struct bench bench;
@@ -30,7 +32,7 @@ typedef struct bench bench;
 /* A way to bring the peer's vector here. */
 typedef struct way {
     const char *name;
-    tdi_engine *(*engine)(void); /* NULL: a plain socket */
+    td_status (*create)(tdi_engine **engine, tdi_error *error); /* NULL: a plain socket */
 } way;
 
 struct bench {
@@ -38,7 +40,7 @@ struct bench {
     int rank, fd; /* connected to the peer, until it is the wire's */
     FILE *out;
     int64_t count;             /* floats of the vector */
-    float *vectors[PROCESSES]; /* this process's own, and the peer's */
+    float *vectors[PROCESSES]; /* this process's own, and by a plain socket the peer's */
     float *sum;
     long round; /* from 1 on */
     int64_t wrong;
@@ -189,6 +191,35 @@ static tdi_link *open_link(bench *bench)
     return link;
 }
 
+/* Of few bytes, which the socket takes at once. */
+static void swap_bytes(const bench *bench, const void *own, void *other, size_t size)
+{
+    size_t received = 0;
+    struct pollfd ready = {.fd = bench->fd, .events = POLLIN};
+    if (send(bench->fd, own, size, MSG_NOSIGNAL) != (ssize_t)size)
+        die("the other process", strerror(errno));
+    for (; received < size; poll(&ready, 1, PATIENCE_MS))
+        received += moved(recv(bench->fd, (char *)other + received, size - received, 0));
+}
+
+/* How the wire reaches the peer: by a link over the socket, or by an address, which the socket brings. */
+static tdi_peer_address address_of_peer(bench *bench)
+{
+    static unsigned char own[MOST_ADDRESS], other[MOST_ADDRESS];
+    uint32_t size[PROCESSES] = {0};
+    size_t own_size;
+    if (bench->engine->takes_links)
+        return (tdi_peer_address){.link = open_link(bench)};
+    const void *address = bench->fabric->address(bench->fabric, &own_size);
+    if (own_size > sizeof own)
+        die("the address", "it is too long");
+    memcpy(own, address, own_size);
+    size[0] = (uint32_t)own_size;
+    swap_bytes(bench, &size[0], &size[1], sizeof size[0]);
+    swap_bytes(bench, own, other, sizeof own);
+    return (tdi_peer_address){.bytes = other, .size = size[1] < sizeof other ? size[1] : sizeof other};
+}
+
 static void start_exchange(bench *bench)
 {
     static const char *const names[] = {"process 0", "process 1"};
@@ -199,7 +230,7 @@ static void start_exchange(bench *bench)
         .generation = 1, .token = 1, .peers = PROCESSES, .sinks = tdi_exchange_sinks(bench->exchange)};
     must(bench->engine->open(bench->engine, &view, &bench->fabric, &error), &error);
     tdi_wire *wires[PROCESSES] = {0};
-    const tdi_peer_address peer = {.link = open_link(bench)};
+    const tdi_peer_address peer = address_of_peer(bench);
     must(bench->fabric->join(bench->fabric, !bench->rank, &peer, &wires[!bench->rank], &error), &error);
     must(tdi_exchange_start(bench->exchange, bench->fabric, wires, &error), &error);
     const tdi_deal_member member = {.devices = 1, .shards = 1};
@@ -218,6 +249,7 @@ static void connect_vectors(bench *bench)
                                   .collectives = &bench->collectives,
                                   .shards = PROCESSES,
                                   .gradients = bench->vectors,
+                                  .sums = &bench->sum,
                                   .exchange = &bench->no_slots};
     must(tdi_exchange_connect(bench->exchange, bench->deal, &group, &bench->communicator, &error), &error);
 }
@@ -228,8 +260,6 @@ static void add_by_exchange(bench *bench)
     communicator->begin(communicator, 0);
     if (communicator->finish(communicator, 0, (uint32_t)bench->round) != TDI_ARRIVED)
         must(TD_IO, communicator->failure(communicator));
-    for (int64_t i = 0; i < bench->count; i++)
-        bench->sum[i] = bench->vectors[0][i] + bench->vectors[1][i];
     communicator->end_step(communicator);
 }
 
@@ -272,29 +302,34 @@ static void check_elements(bench *bench)
         bench->wrong += bench->sum[i] != element(0, i) + element(1, i);
 }
 
-static void *memory_for(bench *bench, size_t size)
+/* Pages of zeros. */
+static float *open_vector(bench *bench, size_t size)
 {
-    void *memory = bench->engine ? bench->engine->memory(bench->engine, size) : aligned_alloc(4096, size);
+    void *memory = bench->engine ? bench->engine->memory(bench->engine, size) : aligned_alloc(PAGE, size);
     if (!memory)
         die("the vectors", "out of memory");
-    return memory;
+    return memset(memory, 0, size);
+}
+
+static void close_vector(bench *bench, float *vector)
+{
+    if (bench->engine)
+        bench->engine->release_memory(bench->engine, vector);
+    else
+        free(vector);
 }
 
 static void open_vectors(bench *bench, int64_t bytes)
 {
-    size_t size = ((size_t)bytes + 4095) / 4096 * 4096;
+    size_t size = ((size_t)bytes + PAGE - 1) / PAGE * PAGE;
     bench->count = bytes / (int64_t)sizeof(float);
     bench->round = 0;
     bench->wrong = 0;
-    for (int rank = 0; rank < PROCESSES; rank++)
-        bench->vectors[rank] = memory_for(bench, size);
-    bench->sum = aligned_alloc(4096, size);
-    if (!bench->sum)
-        die("the sums", "out of memory");
+    bench->vectors[bench->rank] = open_vector(bench, size);
+    bench->vectors[!bench->rank] = bench->engine ? NULL : open_vector(bench, size);
+    bench->sum = open_vector(bench, size);
     for (int64_t i = 0; i < bench->count; i++)
         bench->vectors[bench->rank][i] = element(bench->rank, i);
-    memset(bench->sum, 0, size);
-    memset(bench->vectors[!bench->rank], 0, size);
     if (bench->engine)
         connect_vectors(bench);
 }
@@ -304,11 +339,8 @@ static void close_vectors(bench *bench)
     if (bench->engine)
         bench->communicator->release(bench->communicator);
     for (int rank = 0; rank < PROCESSES; rank++)
-        if (bench->engine)
-            bench->engine->release_memory(bench->engine, bench->vectors[rank]);
-        else
-            free(bench->vectors[rank]);
-    free(bench->sum);
+        close_vector(bench, bench->vectors[rank]);
+    close_vector(bench, bench->sum);
 }
 
 static void write_times(const bench *bench, const char *name, const long long *times, long rounds)
@@ -370,34 +402,52 @@ static void end(bench *bench)
         die("the times", strerror(errno));
 }
 
-static const way ways[] = {{"tls", tdi_tls_engine}, {"socket", NULL}};
+static td_status create_tls(tdi_engine **engine, tdi_error *error)
+{
+    *engine = tdi_tls_engine();
+    return *engine ? TD_OK : tdi_no_memory(error);
+}
+
+static td_status create_ucx(tdi_engine **engine, tdi_error *error)
+{
+    return tdi_ucx_engine(&(tdi_ucx_spec){.reach = TDI_UCX_HOST}, engine, error);
+}
+
+static const way ways[] = {{"tls", create_tls}, {"ucx", create_ucx}, {"socket", NULL}};
 
 static const way *find_way(const char *name)
 {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (strcmp(name, ways[i].name) == 0)
             return &ways[i];
-    die(name, "expected tls or socket");
+    die(name, "expected tls, ucx or socket");
     return NULL;
+}
+
+static void create_engine(bench *bench)
+{
+    tdi_error error = {0};
+    td_status status = bench->way->create ? bench->way->create(&bench->engine, &error) : TD_OK;
+    if (status == TD_OK)
+        return;
+    fprintf(stderr, "bench_allreduce: %s\n", error.message);
+    exit(status == TD_UNSUPPORTED ? NOT_HERE : 1);
 }
 
 int main(int count, char **arguments)
 {
     if (count < 4)
-        return fprintf(stderr, "usage: bench_allreduce tls|socket FOLDER BYTES:ROUNDS...\n"), 2;
+        return fprintf(stderr, "usage: bench_allreduce tls|ucx|socket FOLDER BYTES:ROUNDS...\n"), 2;
     char path[4096];
     bench bench = {.way = find_way(arguments[1]), .rank = atoi(variable("RANK")) != 0};
     snprintf(path, sizeof path, "%s/%d", arguments[2], bench.rank);
     bench.out = fopen(path, "we");
     if (!bench.out)
         die(path, strerror(errno));
+    create_engine(&bench);
     meet(&bench);
-    if (bench.way->engine) {
-        bench.engine = bench.way->engine();
-        if (!bench.engine)
-            die(bench.way->name, "out of memory");
+    if (bench.engine)
         start_exchange(&bench);
-    }
     for (int i = 3; i < count; i++) {
         long long bytes;
         long rounds;

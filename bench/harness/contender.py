@@ -12,6 +12,10 @@ class Failed(Exception):
     """With the reason, in a few words."""
 
 
+class Missing(Failed):
+    """It is not there to be measured, which is no failure of its own."""
+
+
 class Contender:
     def __init__(self, name, title, command, cores, log, patience, environment=None):
         """`patience`: seconds until the first step is done, and for a round. `environment`: variables beyond this process's.

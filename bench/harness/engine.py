@@ -12,7 +12,7 @@ import tempfile
 import time
 
 from . import machine, setup
-from .contender import Failed
+from .contender import Failed, Missing
 from .group import environments
 from .measure import progress
 
@@ -20,7 +20,8 @@ TURNS = 3  # of every way at every size
 SIZES = {4 << 10: 2000, 1 << 20: 400, 100_000_000: 12}  # bytes: rounds of a turn, of which a fifth warms up
 QUICK_SIZES = {4 << 10: 500, 1 << 20: 100, 100_000_000: 5}
 PATIENCE = 120  # seconds, for a turn
-WAYS = {"tandem-tls": "Tandem, TLS", "socket": "a TCP socket", "gloo": "Gloo (torch.distributed)", "mpi": "MPI, shared memory",
+NOT_HERE = 77  # exit status: what a way needs is not there
+WAYS = {"tandem-tls": "Tandem, TLS", "tandem-ucx": "Tandem, shared memory", "socket": "a TCP socket", "gloo": "Gloo (torch.distributed)", "mpi": "MPI, shared memory",
         "mpi-tcp": "MPI, TCP"}
 
 
@@ -80,7 +81,8 @@ def await_all(processes, logs):
         for process, log in zip(processes, logs):
             if process.wait(PATIENCE) != 0:
                 lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise Failed(f"{lines[-1][:200] if lines else 'it said nothing'} (exit status {process.returncode})")
+                words = lines[-1][:200] if lines else "it said nothing"
+                raise Missing(words) if process.returncode == NOT_HERE else Failed(f"{words} (exit status {process.returncode})")
     except subprocess.TimeoutExpired:
         raise Failed(f"not done within {PATIENCE} s") from None
     finally:
@@ -137,7 +139,8 @@ def measure(python, cores, ways, quick):
                 libraries[way] = take_turn(way, python, cores, sizes, times[way])
             except Failed as reason:
                 left_out[way] = str(reason)
-                failed.append(way)
+                if not isinstance(reason, Missing):
+                    failed.append(way)
     found = {way: {"title": WAYS[way] + (f", {libraries[way]}" if libraries.get(way) else ""),
                    "sizes": {str(size): {"least": min(us), "us": statistics.median(us), "rounds": len(us)}
                              for size, us in times[way].items()}}

@@ -46,6 +46,7 @@ typedef struct tdi_peer_address {
     /* For an engine that `takes_links`: an open link to the peer's same fabric, kept for bulk data alone, out of any
      * loop, with both sides' first frames still to come. The fabric's from now on, also after a failure. Else NULL. */
     tdi_link *link;
+    const char *name; /* of the peer in sentences, copied; NULL: a link's own, else "peer 2" */
 } tdi_peer_address;
 
 struct tdi_engine {
@@ -87,10 +88,12 @@ struct tdi_fabric {
 };
 
 struct tdi_wire {
-    /* Where the peer's memory `number` (the how manyeth it asked its engine for in this view, the same everywhere) lies
-     * in this process: read only, as the peer writes it; whoever reads must have been told by a frame that it is ready,
-     * and tells the peer by one when it has been read. Lives as long as the fabric. NULL: it cannot be seen, send
-     * frames. The function itself is NULL where the engine can show none. */
+    /* Where the peer's memory `number` lies in this process: the how manyeth, from 0 on, of those that it had asked its
+     * engine for and not released when it first sent a frame, then of later ones; so the same everywhere where all ask
+     * alike. Read only, as the peer writes it: whoever reads must have been told by a frame that it is ready, tells the
+     * peer by one when it has been read, and asks `see` again after reading, which answers NULL when the peer has
+     * closed its fabric and may have written something else meanwhile. Lives as long as the fabric. NULL: it cannot be
+     * seen, send frames. The function itself is NULL where the wire can show none. */
     const void *(*see)(tdi_wire *wire, int number);
     /* Queues a frame with its payload of frame->length bytes, borrowed until `sent`. Never blocks, never fails: of a
      * peer that is lost the sinks are told, and what is sent to it then is dropped. Frames of one wire arrive in order,
@@ -102,5 +105,39 @@ struct tdi_wire {
 
 /* The engine of links: everything by TLS. NULL when memory is out. */
 tdi_engine *tdi_tls_engine(void);
+
+/* ---- the engine of UCX ----
+ *
+ * Peers on this host are reached by shared memory, where nothing listens; others, where `reach` is TDI_UCX_NETWORK, by
+ * RDMA or TCP, neither encrypted nor safe from strangers: whoever reaches its ports can write into the process. A
+ * payload that lies in the engine's memory is copied once, by the peer that receives it, and is `sent` when that has
+ * it; elsewhere it is copied twice.
+ *
+ * Of a peer by shared memory that is killed or stopped, a wire notices nothing: what is under way just does not move.
+ * Whoever has links to the peers closes the fabric then. One that closes its fabric is reported at once. Who has been
+ * stopped itself for longer than the others bear closes its fabric without another pump. */
+typedef enum tdi_ucx_reach { TDI_UCX_HOST, TDI_UCX_NETWORK } tdi_ucx_reach;
+
+typedef struct tdi_ucx_spec {
+    tdi_ucx_reach reach;
+    const char *devices; /* of a network: as UCX_NET_DEVICES, "eth0,mlx5_0:1"; NULL: all */
+    const char *ports;   /* of a network: "2300-2400"; NULL: any */
+} tdi_ucx_spec;
+
+/* Loads UCX, of which nothing is loaded before, and leaves the process's environment and signal handlers as they are.
+ * TD_UNSUPPORTED: it is not there, is too old, or finds no shared memory or network, with what to do about it;
+ * TD_NO_MEMORY. */
+td_status tdi_ucx_engine(const tdi_ucx_spec *spec, tdi_engine **engine, tdi_error *error);
+/* "1.13.1"; peers have to be of the same 1.13. NULL: there is no UCX here, `error` says why. Loads UCX. */
+const char *tdi_ucx_version(tdi_error *error);
+
+/* UCX's shared memory for neighbours, whose addresses have bytes and no link, and TLS for all others, by their links.
+ * Fails as tdi_ucx_engine does. */
+td_status tdi_mixed_engine(tdi_engine **engine, tdi_error *error);
+
+enum { TDI_UCX_HOST_BYTES = 128 };
+/* A text that is the same in processes which can share memory by UCX: of one host, its namespaces, /dev/shm and user.
+ */
+void tdi_ucx_host(char host[TDI_UCX_HOST_BYTES]);
 
 #endif

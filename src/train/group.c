@@ -1,6 +1,7 @@
 /* group.c - agreement before the first step, and between steps. */
 #include "train/group.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,6 +210,130 @@ td_status tdi_group_begin_evaluation(td_model *model, const tdi_run *run, tdi_er
     td_status status = agree(cluster, facts, error);
     json_decref(facts);
     return status == TD_OK ? share_weights(cluster, model, error) : status;
+}
+
+/* ---- what is said ---- */
+
+static void say_member(td_training *training, const td_cluster *cluster, const tdi_deal *deal, int member)
+{
+    char line[TDI_MEMBER_NAME + 120];
+    int64_t first = tdi_shard_first_row(training->batch, deal->first_shard[member], deal->shards);
+    int64_t end = tdi_shard_first_row(training->batch, deal->first_shard[member + 1], deal->shards);
+    snprintf(line, sizeof line, "  %s%s: %lld of %lld rows", td_cluster_task_name(cluster, member),
+             member ? "" : ", the chief", (long long)(end - first), (long long)training->batch);
+    td_training_say(training, line);
+}
+
+void tdi_group_say_begin(td_training *training)
+{
+    char line[200];
+    const td_model *model = training->model;
+    const td_cluster *cluster = tdi_cluster_of(model);
+    if (!cluster)
+        return;
+    snprintf(line, sizeof line, "%d processes in step, over %s; gradients of %.3g MB:", cluster->members,
+             cluster->engine->name, (double)model->architecture->trained * sizeof(float) / 1e6);
+    td_training_say(training, line);
+    for (int i = 0; i < cluster->members; i++)
+        say_member(training, cluster, tdi_strategy_of(model)->deal, i);
+}
+
+void tdi_group_say_end(td_training *training)
+{
+    char line[200];
+    const td_cluster *cluster = tdi_cluster_of(training->model);
+    if (!cluster || !training->batches)
+        return;
+    snprintf(line, sizeof line, "%s sent %.3g MB a step.", td_cluster_task_name(cluster, cluster->self),
+             (double)tdi_exchange_sent(cluster->exchange) / 1e6 / (double)training->batches);
+    td_training_say(training, line);
+}
+
+/* ---- data of each process alone ---- */
+
+static tdi_own_rows rows_of(const tdi_deal *deal, int process)
+{
+    return (tdi_own_rows){deal->first_shard[process], deal->first_shard[process + 1], deal->shards};
+}
+
+/* Everybody's number, to be freed. */
+static td_status gather(const td_cluster *cluster, int64_t own, int64_t **all, tdi_error *error)
+{
+    *all = calloc((size_t)cluster->members, sizeof **all);
+    if (!*all)
+        return tdi_no_memory(error);
+    (*all)[cluster->self] = own;
+    td_status status = tdi_exchange_gather(cluster->exchange, *all, sizeof **all, error);
+    if (status != TD_OK)
+        free(*all);
+    return status;
+}
+
+static td_status least_steps(const td_cluster *cluster, const tdi_deal *deal, const int64_t *samples, int64_t batch,
+                             int64_t *steps, tdi_error *error)
+{
+    *steps = INT64_MAX;
+    for (int i = 0; i < cluster->members; i++) {
+        int64_t each;
+        tdi_own_rows own = rows_of(deal, i);
+        (void)tdi_own_rows_of(&own, batch, &each);
+        if (samples[i] < each || each < 1)
+            return tdi_fail(
+                error, TD_INVALID_ARGUMENT,
+                "%s has %lld samples of its own, which do not fill its %lld rows of one batch of %lld; give "
+                "it more, or take another batch size",
+                td_cluster_task_name(cluster, i), (long long)samples[i], (long long)each, (long long)batch);
+        *steps = samples[i] / each < *steps ? samples[i] / each : *steps;
+    }
+    return TD_OK;
+}
+
+td_status tdi_group_share_out(const td_model *model, int64_t samples, int64_t batch, tdi_own_rows *own, int64_t *steps,
+                              tdi_error *error)
+{
+    int64_t *all;
+    const td_cluster *cluster = tdi_cluster_of(model);
+    const tdi_deal *deal = tdi_strategy_of(model)->deal;
+    TDI_TRY(gather(cluster, samples, &all, error));
+    td_status status = least_steps(cluster, deal, all, batch, steps, error);
+    *own = rows_of(deal, cluster->self);
+    free(all);
+    return status;
+}
+
+static td_status check_rows(const td_cluster *cluster, const tdi_deal *deal, const int64_t *brought, int64_t rows,
+                            tdi_error *error)
+{
+    for (int i = 0; i < cluster->members; i++) {
+        int64_t each;
+        tdi_own_rows own = rows_of(deal, i);
+        (void)tdi_own_rows_of(&own, rows, &each);
+        if (brought[i] != each)
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "%s brings %lld rows of a batch of %lld, and its devices are for %lld of them; give every "
+                            "process rows in proportion to its devices",
+                            td_cluster_task_name(cluster, i), (long long)brought[i], (long long)rows, (long long)each);
+    }
+    return TD_OK;
+}
+
+td_status tdi_group_add_rows(const td_model *model, int64_t own, int64_t *rows, int64_t *first, tdi_error *error)
+{
+    int64_t *all;
+    const td_cluster *cluster = tdi_cluster_of(model);
+    *rows = own;
+    *first = 0;
+    if (!cluster)
+        return TD_OK;
+    TDI_TRY(gather(cluster, own, &all, error));
+    *rows = 0;
+    for (int i = 0; i < cluster->members; i++) {
+        *first += i < cluster->self ? all[i] : 0;
+        *rows += all[i];
+    }
+    td_status status = check_rows(cluster, tdi_strategy_of(model)->deal, all, *rows, error);
+    free(all);
+    return status;
 }
 
 /* ---- between steps ---- */

@@ -25,12 +25,25 @@ static td_status connect_group(const tdi_strategy *strategy, const tdi_group_spe
     return tdi_exchange_connect(strategy->exchange, strategy->deal, group, handles, error);
 }
 
-static void open_one(group_process *p, int self, int count, const int *first, int groups, int workers)
+static tdi_engine *make_engine(process_wires wires)
+{
+    tdi_engine *engine = NULL;
+    tdi_error error = {0};
+    if (wires == WIRES_TLS)
+        engine = tdi_tls_engine();
+    else if (tdi_ucx_engine(&(tdi_ucx_spec){.reach = TDI_UCX_HOST}, &engine, &error) != TD_OK)
+        fail_msg("%s", error.message);
+    assert_non_null(engine);
+    return engine;
+}
+
+static void open_one(group_process *p, int self, int count, const int *first, int groups, int workers,
+                     process_wires wires)
 {
     int own = first[self + 1] - first[self];
     tdi_deal_member members[MOST_PROCESSES];
     tdi_exchange_spec spec = {.processes = count, .self = self, .names = names};
-    *p = (group_process){.self = self, .engine = tdi_tls_engine()};
+    *p = (group_process){.self = self, .engine = make_engine(wires)};
     p->division = (tdi_division){.replicas = first[count],
                                  .shards = first[count],
                                  .groups = groups,
@@ -48,29 +61,50 @@ static void open_one(group_process *p, int self, int count, const int *first, in
     assert_int_equal(p->engine->open(p->engine, &fabric, &p->fabric, NULL), TD_OK);
 }
 
-static void join(group_process *p, int peer, tdi_link *link)
+static void join(group_process *p, int peer, tdi_peer_address address)
 {
-    tdi_peer_address address = {.link = link};
+    address.name = names[peer];
     assert_int_equal(p->fabric->join(p->fabric, peer, &address, &p->wires[peer], NULL), TD_OK);
 }
 
-void processes_open(group_process *processes, int count, const int *first, int groups, int workers)
+static void join_by_link(group_process *a, group_process *b, tdi_security *security)
+{
+    link_end ends[2] = {0};
+    link_pair_open(ends, security, security);
+    link_pair_shake(ends);
+    join(a, b->self, (tdi_peer_address){.link = ends[0].link});
+    join(b, a->self, (tdi_peer_address){.link = ends[1].link});
+}
+
+static tdi_peer_address address_of(const group_process *p)
+{
+    tdi_peer_address address = {0};
+    address.bytes = p->fabric->address(p->fabric, &address.size);
+    return address;
+}
+
+static void join_pair(group_process *a, group_process *b, tdi_security *security)
+{
+    if (a->engine->takes_links) {
+        join_by_link(a, b, security);
+        return;
+    }
+    join(a, b->self, address_of(b));
+    join(b, a->self, address_of(a));
+}
+
+void processes_open(group_process *processes, int count, const int *first, int groups, int workers, process_wires wires)
 {
     tdi_security *security = link_security(1);
     for (int i = 0; i < count; i++)
-        open_one(&processes[i], i, count, first, groups, workers);
+        open_one(&processes[i], i, count, first, groups, workers, wires);
     for (int i = 0; i < count; i++)
-        for (int j = 0; j < i; j++) {
-            link_end ends[2] = {0};
-            link_pair_open(ends, security, security);
-            link_pair_shake(ends);
-            join(&processes[i], j, ends[0].link);
-            join(&processes[j], i, ends[1].link);
-        }
+        for (int j = 0; j < i; j++)
+            join_pair(&processes[i], &processes[j], security);
     for (int i = 0; i < count; i++)
         assert_int_equal(tdi_exchange_start(processes[i].exchange, processes[i].fabric, processes[i].wires, NULL),
                          TD_OK);
-    tdi_security_free(security);
+    processes[0].security = security; /* whose links all are */
 }
 
 typedef struct call {
@@ -105,4 +139,5 @@ void processes_close(group_process *processes, int count)
         tdi_deal_free(processes[i].deal);
         processes[i].engine->release(processes[i].engine);
     }
+    tdi_security_free(processes[0].security);
 }

@@ -75,6 +75,7 @@ grep -q ", prediction in float32, by " out || fail "explain --time of a file wit
 says 2 "optimizer" explain "$ROOT/tests/formats/golden/plain.keras" --time --mode train
 expect 0 doctor
 [ -s out ] || fail "doctor printed nothing"
+grep -q "^UCX: " out || fail "doctor does not say whether UCX is here: $(cat out)"
 
 # What the CPU lacks is said, and float32 takes its place. (oneDNN is told to see a lesser CPU than this one.)
 export ONEDNN_MAX_CPU_ISA=AVX2
