@@ -6,7 +6,7 @@ from .report import number, table
 # is half a step. Times of DDP over those of TLS that are to be reached at least.
 MOST_OF_ONE = {"mlp": 1.7, "mlp128": 1.7, "lenet5": 1.15, "cifar": 1.15, "resnet50": 1.15}
 LEAST_OF_DDP = {"mlp": 4, "mlp128": 4, "lenet5": 4, "cifar": 2, "resnet50": 1.2}
-# Microseconds of an all-reduce through shared memory.
+# Microseconds of an all-reduce through shared memory, the least of all rounds.
 MOST_OF_MEMORY = {"4096": 1, "1048576": 30, "100000000": 15000}
 
 
@@ -70,6 +70,14 @@ def below_aims(cases):
             yield f"{name}: shared memory takes {memory:.2f} times as long as one process; at most {MOST_OF_ONE[name]:g}"
         if ratio and ratio < LEAST_OF_DDP[name]:
             yield f"{name}: DDP takes {ratio:.2f} times as long as TLS; at least {LEAST_OF_DDP[name]:g}"
+
+
+def engine_below_aims(found):
+    """Sentences."""
+    memory = found["ways"].get("tandem-ucx", {"sizes": {}})["sizes"]
+    for size, most in MOST_OF_MEMORY.items():
+        if size in memory and memory[size]["least"] > most:
+            yield f"all-reduce of {size_name(size)}: shared memory takes {number(memory[size]['least'])} us; at most {most}"
 
 
 def head(results):

@@ -161,6 +161,10 @@ class Reports(unittest.TestCase):
                          ["mlp: shared memory takes 1.80 times as long as one process; at most 1.7",
                           "mlp: DDP takes 3.00 times as long as TLS; at least 4"])
         self.assertEqual(list(cluster_report.below_aims({"mlp": case()})), [])
+        alone = {"ways": {"tandem-ucx": {"sizes": {"4096": {"least": 0.5}, "1048576": {"least": 40.0}}}}}
+        self.assertEqual(list(cluster_report.engine_below_aims(alone)),
+                         ["all-reduce of 1 MiB: shared memory takes 40 us; at most 30"])
+        self.assertEqual(list(cluster_report.engine_below_aims({"ways": {}})), [])
 
     def test_every_case_has_its_aims(self):
         for name in cluster.NAMES:
