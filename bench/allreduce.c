@@ -198,8 +198,11 @@ static void swap_bytes(const bench *bench, const void *own, void *other, size_t 
     struct pollfd ready = {.fd = bench->fd, .events = POLLIN};
     if (send(bench->fd, own, size, MSG_NOSIGNAL) != (ssize_t)size)
         die("the other process", strerror(errno));
-    for (; received < size; poll(&ready, 1, PATIENCE_MS))
+    while (received < size) {
+        if (poll(&ready, 1, PATIENCE_MS) == 0)
+            die("the other process", "it says nothing");
         received += moved(recv(bench->fd, (char *)other + received, size - received, 0));
+    }
 }
 
 /* How the wire reaches the peer: by a link over the socket, or by an address, which the socket brings. */
