@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,12 +67,33 @@ static int make_secret(struct launch *launch)
     return good ? TOOL_DONE : tool_fail("the cluster's secret cannot be made: %s", strerror(errno));
 }
 
+/* The cores that the launcher may use are dealt out, so that no two processes compute on one while another is idle.
+ * Where there are fewer than processes, each has one, shared with others. */
+static void take_cores(int process, int processes)
+{
+    cpu_set_t allowed, own;
+    CPU_ZERO(&own);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    int cores = CPU_COUNT(&allowed), first = process * cores / processes, end = (process + 1) * cores / processes;
+    if (cores < processes) {
+        first = process % cores;
+        end = first + 1;
+    }
+    int number = 0;
+    for (size_t core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &allowed) && number++ >= first && number <= end)
+            CPU_SET(core, &own);
+    sched_setaffinity(0, sizeof own, &own);
+}
+
 static void prepare(const struct process_spec *spec, int i)
 {
     const struct launch *launch = spec->user;
     char config[sizeof launch->cluster + 64], path[32];
     snprintf(config, sizeof config, "%s, \"task\": {\"type\": \"worker\", \"index\": %d}}", launch->cluster, i);
     snprintf(path, sizeof path, "/proc/self/fd/%d", launch->secret);
+    take_cores(i, launch->count);
     setenv("TF_CONFIG", config, 1);
     setenv("TANDEM_SECRET_FILE", path, 1);
 }
@@ -117,7 +139,8 @@ const struct command launch_command = {
     "Starts N processes of this host with the same command of tandem, or the same program, named by a path, as the "
     "workers 0 to N - 1 of one cluster, and waits for them. They train one model in step. Worker 0 is the chief: its "
     "output is seen. Of the others, messages on standard error are, behind their names. Each process finds the cluster "
-    "in its TF_CONFIG: ports of 127.0.0.1 that the system chose; a secret is made for the run.\n\n"
+    "in its TF_CONFIG: ports of 127.0.0.1 that the system chose; a secret is made for the run. The cores are dealt out "
+    "to them.\n\n"
     "Ctrl-C, SIGTERM and SIGHUP are passed on to all. When one process fails the others are ended, and the exit status "
     "is its own; no process outlives the launcher.\v"
     "Examples:\n"

@@ -443,7 +443,7 @@ static void peer_lost(void *user, int peer, const tdi_error *why)
     x->peers[peer].borrowed = 0;
     x->peers[peer].lost = true;
     tdi_error lost = {0};
-    tdi_link_tell_loss(x->names[peer], why, &lost);
+    tdi_link_tell_loss(x->peers[peer].name, why, &lost);
     tdi_exchange_break(x, &lost);
 }
 

@@ -3,9 +3,11 @@
  * A process says how many devices and cores it has, and whether its model wants rows or columns; all come to the same
  * deal from what all have said. Without fixed shards a device is as many shards as make its cores busy, the same number
  * everywhere, so that devices have equal shares of the rows. */
+#define _GNU_SOURCE
 #include "strategy/multi_worker.h"
 
 #include <jansson.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +20,14 @@ typedef struct multi_worker {
     td_cluster *cluster;
     tdi_deal *deal;
     int devices; /* of all processes */
+    int cores;   /* this one's */
 } multi_worker;
 
 static td_status divide(const td_model *model, int replicas, int cores, tdi_division *division, tdi_error *error)
 {
     const multi_worker *self = (const multi_worker *)(const void *)model->compiled.strategy;
     const tdi_deal *deal = self->deal;
+    cores = cores < self->cores ? cores : self->cores;
     int first = deal->first_shard[deal->self], own = deal->first_shard[deal->self + 1] - first;
     int workers = own < cores ? own : cores;
     (void)replicas, (void)error;
@@ -51,17 +55,22 @@ static td_status connect(const tdi_strategy *strategy, const tdi_group_spec *gro
 
 typedef struct member_facts {
     int devices, cores, shards, by_rows, instruction_set, bfloat16;
+    int own_cores;                    /* its share of the cores */
+    char place[TDI_HELLO_TEXT + 160]; /* its host, and the cores it may use there */
 } member_facts;
 
 static td_status read_facts(const td_cluster *cluster, int member, const tdi_shared *shared, member_facts *facts,
                             tdi_error *error)
 {
+    const char *place = NULL;
     json_t *json = json_loadb(shared->bytes, shared->size, 0, NULL);
     bool good = json &&
-                json_unpack(json, "{s:i, s:i, s:i, s:b, s:i, s:b}", "devices", &facts->devices, "cores", &facts->cores,
-                            "shards", &facts->shards, "by rows", &facts->by_rows, "instruction set",
-                            &facts->instruction_set, "bfloat16", &facts->bfloat16) == 0 &&
+                json_unpack(json, "{s:i, s:i, s:i, s:b, s:i, s:b, s:s}", "devices", &facts->devices, "cores",
+                            &facts->cores, "shards", &facts->shards, "by rows", &facts->by_rows, "instruction set",
+                            &facts->instruction_set, "bfloat16", &facts->bfloat16, "place", &place) == 0 &&
                 facts->devices >= 1 && facts->devices <= TDI_MAX_SHARDS && facts->cores >= 1 && facts->shards >= 0;
+    if (good)
+        snprintf(facts->place, sizeof facts->place, "%s", place);
     json_decref(json);
     if (good)
         return TD_OK;
@@ -72,9 +81,9 @@ static td_status read_facts(const td_cluster *cluster, int member, const tdi_sha
 
 static td_status hear_all(td_cluster *cluster, const member_facts *own, member_facts *facts, tdi_error *error)
 {
-    json_t *json =
-        json_pack("{s:i, s:i, s:i, s:b, s:i, s:b}", "devices", own->devices, "cores", own->cores, "shards", own->shards,
-                  "by rows", own->by_rows, "instruction set", own->instruction_set, "bfloat16", own->bfloat16);
+    json_t *json = json_pack("{s:i, s:i, s:i, s:b, s:i, s:b, s:s}", "devices", own->devices, "cores", own->cores,
+                             "shards", own->shards, "by rows", own->by_rows, "instruction set", own->instruction_set,
+                             "bfloat16", own->bfloat16, "place", own->place);
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     tdi_shared *all = calloc((size_t)cluster->members, sizeof *all);
     td_status status = text && all ? tdi_cluster_share(cluster, text, strlen(text), all, error) : tdi_no_memory(error);
@@ -86,6 +95,17 @@ static td_status hear_all(td_cluster *cluster, const member_facts *own, member_f
     free(text);
     json_decref(json);
     return status;
+}
+
+/* Processes that may use the same cores of one host have a share of them each. */
+static void share_cores(const td_cluster *cluster, member_facts *facts)
+{
+    for (int i = 0; i < cluster->members; i++) {
+        int sharing = 0;
+        for (int j = 0; j < cluster->members; j++)
+            sharing += strcmp(facts[i].place, facts[j].place) == 0;
+        facts[i].own_cores = facts[i].cores / sharing > 1 ? facts[i].cores / sharing : 1;
+    }
 }
 
 /* ---- the deal ---- */
@@ -111,7 +131,7 @@ static int shards_of_a_device(const td_cluster *cluster, const member_facts *fac
 {
     int least = INT32_MAX;
     for (int i = 0; i < cluster->members; i++) {
-        int cores = facts[i].by_rows ? facts[i].cores / facts[i].devices : 1;
+        int cores = facts[i].by_rows ? facts[i].own_cores / facts[i].devices : 1;
         least = cores < least ? cores : least;
     }
     return least < 1 ? 1 : least;
@@ -169,6 +189,7 @@ static td_status make(td_cluster *cluster, const member_facts *facts, const tdi_
     if (!made)
         return tdi_no_memory(error);
     made->cluster = cluster;
+    made->cores = facts[cluster->self].own_cores;
     td_status status = deal_out(made, facts, error);
     if (status == TD_OK &&
         (!tdi_cluster_enlist(cluster, made, closed) || !tdi_context_own(cluster->context, made, release)))
@@ -202,6 +223,19 @@ static td_status limit_instructions(const td_cluster *cluster, const member_fact
     return TD_OK;
 }
 
+static void name_place(char *place, size_t size)
+{
+    char host[TDI_HELLO_TEXT];
+    cpu_set_t allowed;
+    tdi_hello_host(host);
+    size_t used = (size_t)snprintf(place, size, "%s ", host);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    for (size_t core = 0; core < CPU_SETSIZE && used + 8 < size; core++)
+        if (CPU_ISSET(core, &allowed))
+            used += (size_t)snprintf(place + used, size - used, "%zu,", core);
+}
+
 static td_status look_at_devices(const td_model *model, const char *list, member_facts *facts, tdi_error *error)
 {
     tdi_device *devices[TDI_MAX_SHARDS];
@@ -216,6 +250,7 @@ static td_status look_at_devices(const td_model *model, const char *list, member
         facts->cores += devices[i]->threads;
     facts->cores = facts->cores < tdi_cores_allowed() ? facts->cores : tdi_cores_allowed();
     tdi_close_devices(devices, count);
+    name_place(facts->place, sizeof facts->place);
     return TD_OK;
 }
 
@@ -231,6 +266,8 @@ td_status tdi_multi_worker(td_cluster *cluster, const td_model *model, const cha
     if (!facts)
         return tdi_no_memory(error);
     td_status status = hear_all(cluster, &own, facts, error);
+    if (status == TD_OK)
+        share_cores(cluster, facts);
     if (status == TD_OK)
         status = check(cluster, facts, error);
     if (status == TD_OK)
