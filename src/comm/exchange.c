@@ -7,6 +7,7 @@
  *
  * Whatever breaks, an end of a connection or a sentence from a peer, breaks everything that is pending and all that
  * comes: who waits is woken, latches its outcome, and leaves the step. */
+#define _GNU_SOURCE
 #include "comm/exchange.h"
 
 #include <errno.h>
@@ -298,17 +299,31 @@ static void count_off(tdi_exchange *x, const tdi_frame *frame)
     complete_if_done(operation);
 }
 
+/* A sentence about one of them, perhaps about who was lost, is passed on as it is. */
+static bool names_a_process(const tdi_exchange *x, const char *sentence, size_t length)
+{
+    for (int i = 0; i < x->processes; i++)
+        if (memmem(sentence, length, x->names[i], strlen(x->names[i])))
+            return true;
+    return false;
+}
+
+static void break_arrived(tdi_exchange *x, int peer, const tdi_frame *frame)
+{
+    tdi_error why = {0};
+    bool names_one = names_a_process(x, x->heard, frame->length);
+    tdi_fail(&why, frame->flags ? (td_status)frame->flags : TD_IO, "%s%s%.*s", names_one ? "" : x->names[peer],
+             names_one ? "" : ": ", (int)frame->length, x->heard);
+    atomic_store(&x->told, true); /* all have been told by who began it */
+    tdi_exchange_break(x, &why);
+}
+
 static void frame_arrived(void *user, int peer, const tdi_frame *frame, void *place)
 {
     (void)place;
     tdi_exchange *x = user;
-    tdi_error why;
     if (frame->kind == KIND_BREAK) {
-        tdi_error_init(&why);
-        tdi_fail(&why, frame->flags ? (td_status)frame->flags : TD_IO, "%s: %.*s", x->names[peer], (int)frame->length,
-                 x->heard);
-        atomic_store(&x->told, true); /* all have been told by who began it */
-        tdi_exchange_break(x, &why);
+        break_arrived(x, peer, frame);
         return;
     }
     if (frame->flags & FLAG_STOP)

@@ -178,16 +178,16 @@ td_status tdi_group_share_callbacks(td_training *training, tdi_error *error)
 
 /* ---- evaluation ---- */
 
-static uint32_t checksum(const td_model *model)
+static uint32_t checksum(const td_model *model, int64_t floats)
 {
-    return tdi_crc32c(0, tdi_model_values(model), (size_t)model->architecture->total * sizeof(float));
+    return tdi_crc32c(0, tdi_model_values(model), (size_t)floats * sizeof(float));
 }
 
 /* Weights travel only where a process has others. */
 static td_status share_weights(td_cluster *cluster, td_model *model, tdi_error *error)
 {
     size_t size = (size_t)model->architecture->total * sizeof(float);
-    uint32_t own = checksum(model);
+    uint32_t own = checksum(model, model->architecture->total);
     bool same = true;
     tdi_shared *all = calloc((size_t)cluster->members, sizeof *all);
     td_status status = all ? tdi_cluster_share(cluster, &own, sizeof own, all, error) : tdi_no_memory(error);
@@ -254,7 +254,8 @@ static wish own_wish(const td_model *model, const td_training *training, int64_t
         return own;
     own.stops = training->stop;
     own.rate = tdi_training_rate(training);
-    own.weights = steps ? 0 : checksum(model); /* once an epoch */
+    if (!steps) /* once an epoch; what stateful layers keep is of each process's rows */
+        own.weights = checksum(model, model->architecture->states);
     return own;
 }
 
