@@ -174,8 +174,8 @@ static void release(void *object)
         cluster->users.at[i].closed(cluster->users.at[i].object);
     tdi_vec_free(&cluster->users);
     tdi_meeting_tell(cluster->meeting, NULL, NULL);
+    tdi_meeting_close(cluster->meeting); /* its last words are heard before the others see that the data end */
     tdi_exchange_free(cluster->exchange);
-    tdi_meeting_close(cluster->meeting);
     tdi_carrier_release(&cluster->carrier);
     tdi_security_free(cluster->security);
     tdi_cluster_config_free(&cluster->config);

@@ -5,6 +5,7 @@
  * ends it too, but once all are there he is turned away, as is who says what is no hello. Where only the first task's
  * address is known, the others listen where they may and say so in their hello; when all have come the first sends a
  * directory. */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -234,14 +235,12 @@ static void refusal_arrived(tdi_connection *connection, const tdi_frame *frame)
     end_by(connection, &why);
 }
 
-/* Of whom the sentence speaks it says itself, then. */
-static bool begins_with_a_member(const tdi_meeting *meeting, const char *sentence, size_t length)
+/* A sentence about one of them, perhaps about who was lost, is passed on as it is. */
+static bool names_a_member(const tdi_meeting *meeting, const char *sentence, size_t length)
 {
-    for (int i = 0; i < meeting->spec.members; i++) {
-        size_t name = strlen(meeting->members[i].name);
-        if (name <= length && memcmp(sentence, meeting->members[i].name, name) == 0)
+    for (int i = 0; i < meeting->spec.members; i++)
+        if (memmem(sentence, length, meeting->members[i].name, strlen(meeting->members[i].name)))
             return true;
-    }
     return false;
 }
 
@@ -249,10 +248,10 @@ static void farewell_arrived(tdi_connection *connection, const tdi_frame *frame)
 {
     tdi_error why = {0};
     const char *sentence = (char *)connection->heard;
-    bool speaks_of_one = begins_with_a_member(connection->meeting, sentence, frame->length);
+    bool names_one = names_a_member(connection->meeting, sentence, frame->length);
     bool is_status = frame->flags && frame->flags != TD_STOPPED; /* this process was not stopped */
-    tdi_fail(&why, is_status ? (td_status)frame->flags : TD_IO, "%s%s%.*s", speaks_of_one ? "" : name_of(connection),
-             speaks_of_one ? "" : ": ", (int)frame->length, sentence);
+    tdi_fail(&why, is_status ? (td_status)frame->flags : TD_IO, "%s%s%.*s", names_one ? "" : name_of(connection),
+             names_one ? "" : ": ", (int)frame->length, sentence);
     end_by(connection, &why);
 }
 

@@ -9,6 +9,7 @@
  * so that nothing is overwritten that is still read; pieces of a REDUCE need not, as nobody reads their places any more
  * when a peer is a step ahead. Additions wait until then all the same: they are made by threads that flush denormals,
  * and in the gather between steps others drive. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -383,12 +384,22 @@ static tdi_sink_answer place_frame(void *user, int peer, const tdi_frame *frame,
     }
 }
 
+/* A sentence about one of them, perhaps about who was lost, is passed on as it is. */
+static bool names_a_process(const tdi_exchange *x, const char *sentence, size_t length)
+{
+    for (int i = 0; i < x->processes; i++)
+        if (memmem(sentence, length, x->peers[i].name, strlen(x->peers[i].name)))
+            return true;
+    return false;
+}
+
 static void hear_break(tdi_exchange *x, int peer, const tdi_frame *frame)
 {
+    bool names_one = names_a_process(x, x->heard, frame->length);
     tdi_error why;
     tdi_error_init(&why);
-    tdi_fail(&why, frame->flags ? (td_status)frame->flags : TD_IO, "%s: %.*s", x->peers[peer].name, (int)frame->length,
-             x->heard);
+    tdi_fail(&why, frame->flags ? (td_status)frame->flags : TD_IO, "%s%s%.*s", names_one ? "" : x->peers[peer].name,
+             names_one ? "" : ": ", (int)frame->length, x->heard);
     atomic_store(&x->told, true); /* all have been told by who began it */
     tdi_exchange_break(x, &why);
 }

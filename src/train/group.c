@@ -193,7 +193,7 @@ static likeness likeness_of(const td_model *model)
     own.seed = model->state->seed;
     own.iteration = model->state->iteration;
     own.total = model->architecture->total;
-    own.values = tdi_crc32c(0, tdi_model_values(model), (size_t)own.total * sizeof(float));
+    own.values = tdi_crc32c(0, tdi_model_values(model), (size_t)model->architecture->states * sizeof(float));
     return own;
 }
 
