@@ -215,6 +215,7 @@ static td_status train(struct fit *fit)
                                   .shuffle_buffer = options->shuffle_buffer,
                                   .class_weight = fit->class_weights.list,
                                   .balance_classes = fit->class_weights.balanced ? TD_YES : TD_NO,
+                                  .auto_shard = options->auto_shard,
                                   .drop_remainder = options->drop_remainder ? TD_YES : TD_NO,
                                   .progress = options->quiet ? NULL : stdout,
                                   .callbacks = callbacks});
@@ -405,6 +406,10 @@ static const struct argp_option options[] = {
     OPTION_DEVICES,
     OPTION_SHARDS,
     OPTIONS_CLUSTER,
+    {"auto-shard", KEY_AUTO_SHARD, "data|file|off", 0,
+     "... which read the same data, each its rows of each batch (data, the default: the answer of one process); of "
+     "several files each its own (file); or each what it has itself (off)",
+     0},
     OPTION_REMATERIALIZE,
     OPTION_PRECISION,
     OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),

@@ -81,7 +81,8 @@ static int check(const struct options *options)
     if (!options->processes)
         return tool_refuse("--processes: expected how many, got none; try tandem launch -n 2 -- %s ...",
                            options->argument);
-    return options->argument[0] == '-' ? TOOL_DONE : tool_check_command(options->argument);
+    return options->argument[0] == '-' || strchr(options->argument, '/') ? TOOL_DONE
+                                                                         : tool_check_command(options->argument);
 }
 
 static int run(const struct options *options)
@@ -113,20 +114,21 @@ const struct command launch_command = {
     "launch",
     "COMMAND...",
     "a command in several processes of this host", /* */
-    "Starts N processes of this host with the same command of tandem, as the workers 0 to N - 1 of one cluster, and "
-    "waits "
-    "for them. Worker 0 is the chief: its output is seen. Of the others, messages on standard error are, behind "
-    "their names. Each process finds the cluster in its TF_CONFIG: ports of 127.0.0.1 that the system chose; a "
-    "secret is made for the run.\n\n"
+    "Starts N processes of this host with the same command of tandem, or the same program, named by a path, as the "
+    "workers 0 to N - 1 of one cluster, and waits for them. They train one model in step. Worker 0 is the chief: its "
+    "output is seen. Of the others, messages on standard error are, behind their names. Each process finds the cluster "
+    "in its TF_CONFIG: ports of 127.0.0.1 that the system chose; a secret is made for the run.\n\n"
     "Ctrl-C, SIGTERM and SIGHUP are passed on to all. When one process fails the others are ended, and the exit status "
-    "is "
-    "its own; no process outlives the launcher.\v"
+    "is its own; no process outlives the launcher.\v"
     "Examples:\n"
     "\n"
-    "  What each process knows of the cluster:\n"
-    "    tandem launch -n 3 -- doctor --cluster\n"
+    "  One model, trained by three processes in step, with the bits of one process:\n"
+    "    tandem launch -n 3 -- fit mlp.keras --train mnist/ --devices cpu:0 --shards 6\n"
     "\n"
-    "  What two processes would see of the machine, on one core each:\n"
-    "    taskset -c 0,1 tandem launch -n 2 -- doctor\n",
+    "  A program of your own that calls td_cluster_open:\n"
+    "    tandem launch -n 2 -- build/examples/two_pendulums\n"
+    "\n"
+    "  What each process knows of the cluster:\n"
+    "    tandem launch -n 3 -- doctor --cluster\n",
     options,
     run};

@@ -287,6 +287,8 @@ struct choice {
 static const struct choice optimizers[] = {{"sgd", TD_OPTIMIZER_SGD}, {"adam", TD_OPTIMIZER_ADAM}, {NULL, 0}};
 static const struct choice precisions[] = {
     {"file", TD_PRECISION_FILE}, {"float32", TD_PRECISION_FLOAT32}, {"bfloat16", TD_PRECISION_BFLOAT16}, {NULL, 0}};
+static const struct choice auto_shards[] = {
+    {"data", TD_SHARD_DATA}, {"file", TD_SHARD_FILE}, {"off", TD_SHARD_OFF}, {NULL, 0}};
 static const struct choice modes[] = {
     {"train", TD_MODE_TRAIN}, {"evaluate", TD_MODE_EVALUATE}, {"predict", TD_MODE_PREDICT}, {NULL, 0}};
 static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SPARSE_CATEGORICAL_CROSSENTROPY},
@@ -461,6 +463,8 @@ static const struct text_option {
     {KEY_SECRET_FILE, "secret-file", AT(secret_file), "the path of a file"},
     {KEY_RUN_NAME, "name", AT(run_name), "a name"},
     {KEY_RENDEZVOUS, "rendezvous", AT(rendezvous), "the address of rank 0, as node1:2222"},
+    {KEY_TRANSPORT, "transport", AT(transport), "auto, ucx or tls"},
+    {KEY_ENCRYPTION, "encryption", AT(encryption), "auto, on or off"},
     {KEY_BIND, "bind", AT(bind), "an address, as 0.0.0.0"},
     {KEY_EVALUATOR, "evaluator", AT(evaluator), "the address of a process, as node1:2222"},
 };
@@ -531,6 +535,10 @@ static int set_named(int key, const char *text, struct options *options)
     case KEY_PRECISION:
         status = set_choice("precision", text, precisions, &value);
         options->precision = (td_precision)value;
+        return status;
+    case KEY_AUTO_SHARD:
+        status = set_choice("auto-shard", text, auto_shards, &value);
+        options->auto_shard = (td_auto_shard)value;
         return status;
     case KEY_MODE:
         status = set_choice("mode", text, modes, &value);

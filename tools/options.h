@@ -32,8 +32,11 @@ struct options {
     int64_t processes;
     bool cluster;                                 /* of doctor */
     const char *chief, *workers, *ps, *evaluator; /* of cluster config: addresses and commas */
-    const char *cluster_file, *task, *secret_file, *run_name, *rendezvous, *bind; /* of the cluster to train in */
+    const char *cluster_file, *task, *secret_file, *run_name, *rendezvous, *bind, *transport,
+        *encryption; /* of the cluster to train in */
     int64_t start_timeout;
+    td_auto_shard auto_shard;
+    int process; /* of the cluster: 0 is the chief */
     const char *curves;
     bool log_x, log_y;
     const char *train[TOOL_MAX_ARGUMENTS];
@@ -209,7 +212,10 @@ enum option_key {
     KEY_RUN_NAME,
     KEY_RENDEZVOUS,
     KEY_BIND,
-    KEY_START_TIMEOUT
+    KEY_START_TIMEOUT,
+    KEY_AUTO_SHARD,
+    KEY_TRANSPORT,
+    KEY_ENCRYPTION
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -331,6 +337,18 @@ enum option_key {
          0},                                                                                                           \
         {"name", KEY_RUN_NAME, "NAME", 0, "... in the run of this name: others are refused", 0},                       \
         {"bind", KEY_BIND, "ADDRESS", 0, "... listening on this address (default: the task's own)", 0},                \
+        {"transport",                                                                                                  \
+         KEY_TRANSPORT,                                                                                                \
+         "auto|ucx|tls",                                                                                               \
+         0,                                                                                                            \
+         "... gradients by UCX's shared memory within a host, where it is there, else by TLS (auto)",                  \
+         0},                                                                                                           \
+        {"encryption",                                                                                                 \
+         KEY_ENCRYPTION,                                                                                               \
+         "auto|on|off",                                                                                                \
+         0,                                                                                                            \
+         "... off: between hosts by UCX, over TCP or RDMA, unencrypted (auto: so under mpirun and srun)",              \
+         0},                                                                                                           \
         {"rendezvous", KEY_RENDEZVOUS, "HOST:PORT", 0, "... where rank 0 listens, if mpirun or srun do not say", 0},   \
     {                                                                                                                  \
         "start-timeout", KEY_START_TIMEOUT, "SECONDS", 0, "... waiting so long for all of them (default: 300)", 0      \

@@ -89,6 +89,12 @@ static bool set_files(int errors)
            close(nothing) == 0;
 }
 
+/* Else it is a command of tandem. */
+static bool is_program(const char *word)
+{
+    return strchr(word, '/') != NULL;
+}
+
 static _Noreturn void become(const struct group *group, int i, pid_t launcher, int errors)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -106,7 +112,10 @@ static _Noreturn void become(const struct group *group, int i, pid_t launcher, i
     if (words) {
         words[0] = (char[]){"tandem"};
         memcpy(words + 1, group->spec->words, (size_t)count * sizeof *words);
-        execv("/proc/self/exe", words);
+        if (is_program(group->spec->words[0]))
+            execv(group->spec->words[0], words + 1);
+        else
+            execv("/proc/self/exe", words);
     }
     dprintf(STDERR_FILENO, "tandem launch: cannot start tandem: %s\n", strerror(errno));
     _exit(TOOL_FAILED);

@@ -7,7 +7,8 @@
 /* What the processes have in common, and what each has of its own. */
 struct process_spec {
     int count;
-    char *const *words;                                  /* the command's, after "tandem"; NULL at the end */
+    char *const *words; /* the command's, after "tandem", or a program by its path and its
+                         * arguments; NULL at the end */
     void (*prepare)(const struct process_spec *, int i); /* in process i before the command: its environment */
     const void *user;
 };

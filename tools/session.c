@@ -48,6 +48,8 @@ static int open_cluster(const struct options *options, struct session *session)
                                   .secret_file = options->secret_file,
                                   .name = options->run_name,
                                   .bind = options->bind,
+                                  .transport = options->transport,
+                                  .encryption = options->encryption,
                                   .start_timeout = (double)options->start_timeout};
     int tasks = td_cluster_described(&args);
     if (tasks > 1)
@@ -60,9 +62,12 @@ int session_join(struct options *options, struct session *session)
     int status = session_open(options, session);
     if (status == TOOL_DONE)
         status = open_cluster(options, session);
+    if (status == TOOL_DONE && session->cluster && options->auto_shard == TD_SHARD_FILE)
+        status = session_deal_files(options, session);
     if (status != TOOL_DONE || td_cluster_is_chief(session->cluster))
         return status;
     options->quiet = true;
+    options->process = td_cluster_task(session->cluster);
     options->log = options->trace = NULL;
     return TOOL_DONE;
 }
@@ -162,6 +167,8 @@ void session_close(struct session *session)
 {
     td_cluster_close(session->cluster);
     td_context_free(session->context);
+    for (int i = 0; i < TOOL_MAX_ARGUMENTS; i++)
+        free(session->dealt[i]);
     *session = (struct session){0};
 }
 

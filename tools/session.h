@@ -10,7 +10,8 @@
 struct session {
     td_context *context;
     td_model *model;
-    td_cluster *cluster; /* in which it trains; NULL: alone */
+    td_cluster *cluster;             /* in which it trains; NULL: alone */
+    char *dealt[TOOL_MAX_ARGUMENTS]; /* this process's files of each --train, where files are dealt out; malloc'd */
 };
 
 /* The use for which a model is compiled. */
@@ -22,6 +23,8 @@ int session_open(const struct options *options, struct session *session);
 /* Makes the context and meets the other processes of the cluster, if one is described. Of a process other than the
  * chief *options become those of one that says and writes nothing. */
 int session_join(struct options *options, struct session *session);
+/* --auto-shard file: leaves this process its files of every --train that names several, by a pattern or commas. */
+int session_deal_files(struct options *options, struct session *session);
 /* Makes the context, unless there is one, and reads the model from the file that the options name; in a cluster it is
  * the chief's file. */
 int session_load(const struct options *options, struct session *session);

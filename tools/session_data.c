@@ -88,7 +88,10 @@ static int cache(const struct options *options, const char *suffix, td_data **da
     if (!options->cache)
         return TOOL_DONE;
     bool in_memory = strcmp(options->cache, "memory") == 0;
-    if ((size_t)snprintf(path, sizeof path, "%s%s", options->cache, suffix) >= sizeof path) {
+    char process[16] = ""; /* processes of one host do not write one file */
+    if (options->process)
+        snprintf(process, sizeof process, ".%d", options->process);
+    if ((size_t)snprintf(path, sizeof path, "%s%s%s", options->cache, suffix, process) >= sizeof path) {
         td_data_release(*data);
         *data = NULL;
         return tool_refuse("--cache: expected a path of less than %zu bytes", sizeof path);

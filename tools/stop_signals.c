@@ -49,6 +49,8 @@ int stop_signal(void)
 const char *stop_name(void)
 {
     int i = 0;
+    if (!stop_number)
+        return "another process of the group";
     while (i < STOPPING - 1 && stopping[i].number != stop_number)
         i++;
     return stopping[i].name;

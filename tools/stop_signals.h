@@ -10,7 +10,8 @@ void stop_on_signals(td_context *context);
 
 /* The signal that has come; 0: none. */
 int stop_signal(void);
-const char *stop_name(void); /* "Ctrl-C", "SIGTERM" or "SIGHUP" */
+/* Who stopped it: "Ctrl-C", "SIGTERM" or "SIGHUP"; without a signal here another process of the group was stopped. */
+const char *stop_name(void);
 
 /* Repeats the request: a signal may have come just before td_fit began, which clears requests. */
 void stop_again(void);

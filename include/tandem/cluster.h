@@ -54,7 +54,12 @@ typedef struct td_cluster_args {
     const char *secret_file; /* NULL: what TANDEM_SECRET_FILE names */
     const char *name;        /* the run's: processes of other names are refused; NULL: "tandem" */
     const char *bind;        /* the address to listen on, with or without a port; NULL: the task's own */
-    double start_timeout;    /* seconds to wait for the others; 0: 300 */
+    const char *transport;  /* by what gradients travel: "auto" (NULL), by UCX's shared memory within a host where it is
+                             * there, else by TLS; "tls"; "ucx": fails without it */
+    const char *encryption; /* "on": all that leaves the host is encrypted; "off": gradients go by UCX, over TCP or
+                             * RDMA, unencrypted and open to strangers who reach its ports: on a network of one's own;
+                             * "auto" (NULL): off under mpirun and srun, else on */
+    double start_timeout;   /* seconds to wait for the others; 0: 300 */
 } td_cluster_args;
 
 /* How many tasks the cluster has that `args` and the environment describe; 0: nothing describes one. -1 on failure: a

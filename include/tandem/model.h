@@ -361,6 +361,14 @@ typedef struct td_class_weight {
  * all of them divided by how many there are, those of weight 0 too; with an ignored class by how many count. Metrics
  * are not weighted but those of td_compile's weighted_metrics, which are means by weight. */
 
+/* Which samples the processes of a cluster read. */
+typedef enum td_auto_shard {
+    TD_SHARD_DATA = 0, /* all have the same data, and each reads its rows of each batch: the same answer as one process
+                        * that has all rows */
+    TD_SHARD_FILE,     /* each has files of its own */
+    TD_SHARD_OFF       /* each has data of its own: a stream, a generator */
+} td_auto_shard;
+
 typedef struct td_fit_args {
     td_location at;
     td_model *model;
@@ -395,7 +403,11 @@ typedef struct td_fit_args {
     td_callback *const *callbacks; /* TD_CALLBACKS(...), adopted; see callbacks.h */
     int input_threads; /* that decode and augment ahead, where rows are not in memory; 0: as many as it takes, at most
                         * one a core. Whatever their number, the bits are the same */
-    td_epoch *last;    /* receives the last epoch's numbers; may be NULL */
+    /* FILE, OFF: each process fills its part of each batch, by its devices, from its own data, in an order of its own;
+     * an epoch has as many full batches as the process with the fewest samples can fill, and what is left over
+     * elsewhere is left out of it. Refused with shards, whose bits do not depend on the processes. */
+    td_auto_shard auto_shard;
+    td_epoch *last; /* receives the last epoch's numbers; may be NULL */
 } td_fit_args;
 
 /* Trains. TD_STOPPED after td_request_stop: the model holds the last whole step. A loss that becomes NaN is

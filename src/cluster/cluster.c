@@ -1,11 +1,14 @@
 /* cluster.c - td_cluster: read who is who, meet, and open what the processes exchange their data by. */
 #include "cluster/cluster.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double start_timeout = 300;
+/* Seconds for which a process that was stopped waits for the others to end too. */
+static const double stop_patience = 5;
 
 /* ---- who is who ---- */
 
@@ -33,6 +36,11 @@ static td_status read_config(td_cluster *cluster, const td_cluster_args *args, t
                         "%s does not say which task this process is; give it, as in --task worker:1", config->source);
     cluster->members = tdi_cluster_count(config, TDI_CHIEF) + tdi_cluster_count(config, TDI_WORKER);
     cluster->self = config->self;
+    if (cluster->members > 1 && !config->tasks[0].address)
+        return tdi_fail(error, TD_UNSUPPORTED,
+                        "%s does not tell where rank 0 is found; give its host and a free port of it, as in "
+                        "--rendezvous node1:2222",
+                        config->source);
     if (cluster->self < cluster->members)
         return TD_OK;
     char name[TDI_TASK_NAME];
@@ -72,34 +80,42 @@ static td_status create_exchange(td_cluster *cluster, tdi_error *error)
     return status;
 }
 
-static td_status join_all(td_cluster *cluster, tdi_fabric *fabric, tdi_wire **wires, tdi_error *error)
+static const char *const transports[] = {"auto", "ucx", "tls"};
+static const char *const encryptions[] = {"auto", "off", "on"};
+enum { ENCRYPTION_AUTO, ENCRYPTION_OFF, ENCRYPTION_ON };
+
+/* The word's place in the list; NULL is the first. */
+static td_status choose(const char *what, const char *word, const char *const list[3], int *choice, tdi_error *error)
 {
-    for (int i = 0; i < cluster->members; i++) {
-        tdi_peer_address address = {.link = tdi_meeting_take_bulk(cluster->meeting, i)};
-        if (i != cluster->self)
-            TDI_TRY(fabric->join(fabric, i, &address, &wires[i], error));
-    }
-    return TD_OK;
+    for (*choice = 0; *choice < 3; *choice += 1)
+        if (!word || strcmp(word, list[*choice]) == 0)
+            return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: '%.40s'; %s, %s or %s was expected", what, word, list[0], list[1],
+                    list[2]);
 }
 
-static td_status open_fabric(td_cluster *cluster, tdi_error *error)
+/* A launcher of MPI jobs runs on a network that carries MPI unencrypted anyway. */
+static bool is_started_by_mpi(const tdi_cluster_config *config)
 {
-    tdi_fabric *fabric;
-    const tdi_fabric_spec spec = {
-        .generation = 1, .peers = cluster->members, .sinks = tdi_exchange_sinks(cluster->exchange)};
-    cluster->engine = tdi_tls_engine();
-    tdi_wire **wires = calloc((size_t)cluster->members, sizeof *wires);
-    td_status status =
-        cluster->engine && wires ? cluster->engine->open(cluster->engine, &spec, &fabric, error) : tdi_no_memory(error);
-    if (status == TD_OK) {
-        status = join_all(cluster, fabric, wires, error);
-        if (status == TD_OK)
-            status = tdi_exchange_start(cluster->exchange, fabric, wires, error);
-        else
-            fabric->close(fabric);
-    }
-    free(wires);
-    return status;
+    return strstr(config->source, "OMPI_") || strstr(config->source, "PMI_") || strstr(config->source, "SLURM_");
+}
+
+static td_status open_carrier(td_cluster *cluster, const td_cluster_args *args, tdi_error *error)
+{
+    int transport, encryption;
+    TDI_TRY(choose("transport", args->transport, transports, &transport, error));
+    TDI_TRY(choose("encryption", args->encryption, encryptions, &encryption, error));
+    const tdi_carrier_spec spec = {.context = cluster->context,
+                                   .meeting = cluster->meeting,
+                                   .members = cluster->members,
+                                   .self = cluster->self,
+                                   .transport = (tdi_transport)transport,
+                                   .open_network =
+                                       encryption == ENCRYPTION_OFF ||
+                                       (encryption == ENCRYPTION_AUTO && is_started_by_mpi(&cluster->config)),
+                                   .sinks = tdi_exchange_sinks(cluster->exchange)};
+    TDI_TRY(tdi_carrier_open(&spec, &cluster->carrier, error));
+    return tdi_exchange_start(cluster->exchange, cluster->carrier.fabric, cluster->carrier.wires, error);
 }
 
 /* A member that has gone breaks what is under way with the others. */
@@ -122,7 +138,7 @@ static td_status meet(td_cluster *cluster, const td_cluster_args *args, tdi_erro
     TDI_TRY(tdi_meeting_open(&spec, &cluster->meeting, error));
     TDI_TRY(create_exchange(cluster, error));
     tdi_meeting_tell(cluster->meeting, member_lost, cluster);
-    return open_fabric(cluster, error);
+    return open_carrier(cluster, args, error);
 }
 
 /* ---- life ---- */
@@ -139,20 +155,28 @@ void tdi_cluster_strike(td_cluster *cluster, const void *object)
             cluster->users.at[i--] = cluster->users.at[--cluster->users.count];
 }
 
+/* A stop is agreed on in a step, and all leave after it; where one is stopped elsewhere the others do not know yet. */
+static void leave(td_cluster *cluster)
+{
+    const tdi_error *why = &cluster->context->error;
+    bool stopped = why->status == TD_STOPPED;
+    if (why->status != TD_OK && !stopped)
+        tdi_meeting_farewell(cluster->meeting, why);
+    else if (!tdi_meeting_part(cluster->meeting, stopped ? stop_patience : INFINITY))
+        tdi_meeting_farewell(cluster->meeting, why);
+}
+
 static void release(void *object)
 {
     td_cluster *cluster = object;
-    if (cluster->context->error.status != TD_OK)
-        tdi_meeting_farewell(cluster->meeting, &cluster->context->error);
-    tdi_meeting_part(cluster->meeting);
+    leave(cluster);
     for (int i = 0; i < cluster->users.count; i++)
         cluster->users.at[i].closed(cluster->users.at[i].object);
     tdi_vec_free(&cluster->users);
     tdi_meeting_tell(cluster->meeting, NULL, NULL);
     tdi_exchange_free(cluster->exchange);
     tdi_meeting_close(cluster->meeting);
-    if (cluster->engine)
-        cluster->engine->release(cluster->engine);
+    tdi_carrier_release(&cluster->carrier);
     tdi_security_free(cluster->security);
     tdi_cluster_config_free(&cluster->config);
     free(cluster);

@@ -4,7 +4,7 @@
 
 #include <tandem/cluster.h>
 
-#include "cluster/meeting.h"
+#include "cluster/carrier.h"
 #include "comm/exchange.h"
 
 /* Who is told that the cluster closes: the strategies of models that were compiled with it. */
@@ -19,7 +19,7 @@ struct td_cluster {
     tdi_security *security;
     tdi_meeting *meeting;
     int members, self;
-    tdi_engine *engine;
+    tdi_carrier carrier;
     tdi_exchange *exchange; /* NULL: this process is alone */
     tdi_vec(tdi_cluster_user) users;
 };

@@ -1,8 +1,10 @@
 /* greeting.c - how two processes come to have a link: one calls, both say hello, each compares.
  *
  * A call that nobody answers is made again, with growing pauses. One that is answered by somebody who has another
- * secret, version or cluster ends the meeting: waiting longer would not help. Where only the first task's address is
- * known, the others listen where they may and say so in their hello; when all have come the first sends a directory. */
+ * secret, version or cluster ends the meeting: waiting longer would not help. Who calls with another version or cluster
+ * ends it too, but once all are there he is turned away, as is who says what is no hello. Where only the first task's
+ * address is known, the others listen where they may and say so in their hello; when all have come the first sends a
+ * directory. */
 #include <arpa/inet.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -26,7 +28,8 @@ static int number_of(const tdi_connection *connection)
     return number;
 }
 
-static tdi_connection *add_connection(tdi_meeting *meeting, int member, tdi_purpose purpose)
+/* Who waits for the meeting looks through the list too. */
+static tdi_connection *add_connection(tdi_meeting *meeting, int member, tdi_purpose purpose, bool calls)
 {
     tdi_connection *connection = calloc(1, sizeof *connection);
     if (!connection)
@@ -34,8 +37,12 @@ static tdi_connection *add_connection(tdi_meeting *meeting, int member, tdi_purp
     connection->meeting = meeting;
     connection->member = member;
     connection->purpose = purpose;
+    connection->calls = calls;
     connection->pause = first_pause;
-    if (tdi_push(&meeting->connections, connection))
+    pthread_mutex_lock(&meeting->lock);
+    bool added = tdi_push(&meeting->connections, connection);
+    pthread_mutex_unlock(&meeting->lock);
+    if (added)
         return connection;
     free(connection);
     return NULL;
@@ -88,11 +95,16 @@ static void refuse(tdi_connection *connection, const char *why)
     tdi_link_end(connection->link);
 }
 
-/* A process of the same task that came earlier keeps its place. */
-static bool is_taken(const tdi_meeting *meeting, const tdi_connection *connection)
+/* A process of the same task that came earlier keeps its place, for both of its links. */
+static bool is_taken(const tdi_meeting *meeting, const tdi_connection *connection, const tdi_hello *hello)
 {
-    const tdi_connection *other = meeting->members[connection->member].links[connection->purpose];
-    return other && other != connection;
+    for (int purpose = 0; purpose < TDI_PURPOSES; purpose++) {
+        const tdi_connection *other = meeting->members[connection->member].links[purpose];
+        if (other && other != connection &&
+            (other->purpose == connection->purpose || other->hello.incarnation != hello->incarnation))
+            return true;
+    }
+    return false;
 }
 
 static void keep_address(tdi_meeting *meeting, const tdi_connection *connection, const tdi_hello *hello)
@@ -126,6 +138,7 @@ static void admit(tdi_connection *connection, const tdi_hello *hello)
     member->links[connection->purpose] = connection;
     member->neighbour = strcmp(hello->host, meeting->own.host) == 0;
     keep_address(meeting, connection, hello);
+    tdi_link_set_name(connection->link, member->name);
     pthread_cond_broadcast(&meeting->changed);
     pthread_mutex_unlock(&meeting->lock);
 }
@@ -146,6 +159,22 @@ static void end_by(tdi_connection *connection, const tdi_error *why)
     tdi_meeting_fail(connection->meeting, why);
 }
 
+/* A stranger who has the secret, perhaps of another run. He has heard this side's hello, and sees what is wrong. */
+static void turn_away(tdi_connection *connection, const tdi_error *why)
+{
+    tdi_meeting_note_refused(connection->meeting, why);
+    tdi_link_end(connection->link);
+}
+
+/* Those who are there are not disturbed by who comes late. */
+static void object_to(tdi_connection *connection, const tdi_error *why)
+{
+    if (connection->calls || !connection->meeting->complete)
+        end_by(connection, why);
+    else
+        turn_away(connection, why);
+}
+
 static void take_hello(tdi_connection *connection, const tdi_hello *hello)
 {
     tdi_meeting *meeting = connection->meeting;
@@ -154,7 +183,7 @@ static void take_hello(tdi_connection *connection, const tdi_hello *hello)
     if (!connection->calls)
         say_hello(connection); /* so that both sides can compare */
     if (tdi_hello_check(hello, &meeting->own, meeting->spec.config->count, name_of(connection), &why) != TD_OK) {
-        end_by(connection, &why);
+        object_to(connection, &why);
         return;
     }
     if (!is_expected(connection, hello)) {
@@ -167,7 +196,7 @@ static void take_hello(tdi_connection *connection, const tdi_hello *hello)
         return;
     }
     connection->member = hello->task;
-    if (hello->task >= meeting->spec.members || is_taken(meeting, connection)) {
+    if (hello->task >= meeting->spec.members || is_taken(meeting, connection, hello)) {
         refuse(connection, hello->task >= meeting->spec.members
                                ? "tasks of its kind take no part in the training"
                                : "another process has that task already; was it started twice?");
@@ -186,7 +215,10 @@ static void hello_arrived(tdi_connection *connection, const tdi_frame *frame)
         return;
     }
     tdi_error_prefix(&why, "%s", name_of(connection));
-    end_by(connection, &why);
+    if (connection->calls)
+        end_by(connection, &why);
+    else
+        turn_away(connection, &why);
 }
 
 static void refusal_arrived(tdi_connection *connection, const tdi_frame *frame)
@@ -194,14 +226,33 @@ static void refusal_arrived(tdi_connection *connection, const tdi_frame *frame)
     tdi_error why = {0};
     tdi_fail(&why, TD_INVALID_ARGUMENT, "%s refuses this process: %.*s", name_of(connection), (int)frame->length,
              (char *)connection->heard);
+    if (!connection->calls) {
+        turn_away(connection, &why);
+        return;
+    }
+    connection->meeting->unwanted = true;
     end_by(connection, &why);
+}
+
+/* Of whom the sentence speaks it says itself, then. */
+static bool begins_with_a_member(const tdi_meeting *meeting, const char *sentence, size_t length)
+{
+    for (int i = 0; i < meeting->spec.members; i++) {
+        size_t name = strlen(meeting->members[i].name);
+        if (name <= length && memcmp(sentence, meeting->members[i].name, name) == 0)
+            return true;
+    }
+    return false;
 }
 
 static void farewell_arrived(tdi_connection *connection, const tdi_frame *frame)
 {
     tdi_error why = {0};
-    tdi_fail(&why, frame->flags ? (td_status)frame->flags : TD_IO, "%s: %.*s", name_of(connection), (int)frame->length,
-             (char *)connection->heard);
+    const char *sentence = (char *)connection->heard;
+    bool speaks_of_one = begins_with_a_member(connection->meeting, sentence, frame->length);
+    bool is_status = frame->flags && frame->flags != TD_STOPPED; /* this process was not stopped */
+    tdi_fail(&why, is_status ? (td_status)frame->flags : TD_IO, "%s%s%.*s", speaks_of_one ? "" : name_of(connection),
+             speaks_of_one ? "" : ": ", (int)frame->length, sentence);
     end_by(connection, &why);
 }
 
@@ -257,10 +308,9 @@ static bool begin_to_call(tdi_meeting *meeting, int member)
         if (meeting->connections.at[i]->calls && meeting->connections.at[i]->member == member)
             return true;
     for (int purpose = 0; purpose < TDI_PURPOSES && meeting->members[member].address; purpose++) {
-        tdi_connection *connection = add_connection(meeting, member, (tdi_purpose)purpose);
+        tdi_connection *connection = add_connection(meeting, member, (tdi_purpose)purpose, true);
         if (!connection)
             return false;
-        connection->calls = true;
         connection->again = (tdi_timer){.fire = call, .user = connection};
         tdi_loop_set_timer(meeting->loop, &connection->again, tdi_seconds());
     }
@@ -329,7 +379,7 @@ static void directory_arrived(tdi_connection *connection, const tdi_frame *frame
 void tdi_greeting_opened(void *user, tdi_link *link)
 {
     tdi_meeting *meeting = user;
-    tdi_connection *connection = add_connection(meeting, -1, TDI_CONTROL_LINK);
+    tdi_connection *connection = add_connection(meeting, -1, TDI_CONTROL_LINK, false);
     if (!connection) {
         tdi_link_free(link);
         return;

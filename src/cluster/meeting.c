@@ -2,11 +2,13 @@
 #define _GNU_SOURCE
 #include "cluster/meeting.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,10 +58,7 @@ void tdi_meeting_tell(tdi_meeting *meeting, void (*lost)(void *user, const tdi_e
 void tdi_meeting_lose(tdi_meeting *meeting, int member, const tdi_error *why)
 {
     tdi_error lost = {0};
-    if (why->status == TD_STOPPED)
-        tdi_fail(&lost, TD_IO, "%s has left", meeting->members[member].name);
-    else
-        tdi_fail(&lost, TD_IO, "%s is lost: %s", meeting->members[member].name, why->message);
+    tdi_link_tell_loss(meeting->members[member].name, why, &lost);
     tdi_meeting_fail(meeting, &lost);
 }
 
@@ -95,7 +94,7 @@ static void share_arrived(tdi_connection *connection, const tdi_frame *frame, ch
     connection->gift = NULL;
     pthread_mutex_lock(&meeting->lock);
     bool kept = tdi_push(&meeting->members[connection->member].gifts,
-                         ((tdi_gift){.number = frame->id, .shared = {bytes, frame->length}}));
+                         ((tdi_gift){frame->id, frame->flags & TDI_SHARE_PARTS, {bytes, frame->length}}));
     pthread_cond_broadcast(&meeting->changed);
     pthread_mutex_unlock(&meeting->lock);
     tdi_error why = {0};
@@ -218,7 +217,7 @@ static void *keep_links(void *argument)
 /* ---- opening ---- */
 
 /* Whoever waits next logs it, in the context's own thread. */
-static void note_refused(void *user, const tdi_error *why)
+void tdi_meeting_note_refused(void *user, const tdi_error *why)
 {
     tdi_meeting *meeting = user;
     pthread_mutex_lock(&meeting->lock);
@@ -227,13 +226,47 @@ static void note_refused(void *user, const tdi_error *why)
     pthread_mutex_unlock(&meeting->lock);
 }
 
+/* The address of this host from which an endpoint is reached. Nothing is sent. */
+static bool find_address_towards(const tdi_endpoint *endpoint, tdi_address *address)
+{
+    tdi_endpoint from = {.size = sizeof from.at};
+    char text[TDI_ENDPOINT_TEXT];
+    int fd = socket(endpoint->at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool found = fd >= 0 && connect(fd, (const struct sockaddr *)&endpoint->at, endpoint->size) == 0 &&
+                 getsockname(fd, (struct sockaddr *)&from.at, &from.size) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (found)
+        tdi_endpoint_text(&from, text);
+    return found && tdi_address_parse(text, address, NULL) == TD_OK;
+}
+
+/* For a task without an address of its own: where the first task sees it, which tells the others. */
+static td_status choose_address(const tdi_meeting *meeting, tdi_address *address, tdi_error *error)
+{
+    tdi_address first;
+    tdi_endpoints endpoints;
+    bool found = false;
+    TDI_TRY(tdi_address_parse(meeting->spec.config->tasks[0].address, &first, error));
+    TDI_TRY(tdi_address_resolve(&first, &endpoints, error));
+    for (int i = 0; i < endpoints.count && !found; i++)
+        found = find_address_towards(&endpoints.at[i], address);
+    address->port = 0;
+    if (found)
+        return TD_OK;
+    return tdi_fail(error, TD_NOT_FOUND, "this host has no way to %s (%s); give the address to listen on by --bind",
+                    meeting->spec.config->tasks[0].address, strerror(errno));
+}
+
 /* The address to listen on: the task's own unless `bind` says another, whose port may be left out. */
 static td_status listening_address(const tdi_meeting *meeting, tdi_address *address, tdi_error *error)
 {
     const char *own = meeting->spec.config->tasks[meeting->self].address, *bind = meeting->spec.bind;
-    tdi_address wished = {.host = "0.0.0.0"};
+    tdi_address wished = {0};
     if (own)
         TDI_TRY(tdi_address_parse(own, &wished, error));
+    else if (!bind)
+        TDI_TRY(choose_address(meeting, &wished, error));
     if (bind && tdi_address_parse(bind, address, NULL) == TD_OK)
         return TD_OK;
     *address = wished;
@@ -258,7 +291,7 @@ static td_status listen_for_members(tdi_meeting *meeting, tdi_error *error)
                                                     .fd = fd,
                                                     .user = meeting,
                                                     .opened = tdi_greeting_opened,
-                                                    .refused = note_refused},
+                                                    .refused = tdi_meeting_note_refused},
                                &meeting->listener, error);
 }
 
@@ -331,7 +364,10 @@ static td_status check(tdi_meeting *meeting, tdi_error *error)
     if (meeting->refused.status != TD_OK)
         tdi_log(meeting->spec.context, TD_LOG_WARNING, "a connection was refused: %s", meeting->refused.message);
     tdi_error_init(&meeting->refused);
-    TDI_TRY(tdi_check_stop(&meeting->spec.context->stop, error));
+    if (!meeting->ending) /* who leaves does so because it was stopped, perhaps */
+        TDI_TRY(tdi_check_stop(&meeting->spec.context->stop, error));
+    else if (tdi_seconds() > meeting->leaves_at)
+        return tdi_fail(error, TD_STOPPED, "the others stay");
     return is_over(meeting) ? tdi_fail(error, meeting->why.status, "%s", meeting->why.message) : TD_OK;
 }
 
@@ -404,6 +440,15 @@ static td_status wait_for_all(tdi_meeting *meeting, tdi_error *error)
     return status;
 }
 
+/* Those who have come already hear why there will be no meeting. They go on waiting for a process that was stopped,
+ * which can be started again, or that was one too many. */
+static void leave_at_the_door(tdi_meeting *meeting, const tdi_error *why)
+{
+    if (meeting->started && why->status != TD_STOPPED && !meeting->unwanted)
+        tdi_meeting_farewell(meeting, why);
+    tdi_meeting_close(meeting);
+}
+
 td_status tdi_meeting_open(const tdi_meeting_spec *spec, tdi_meeting **meeting, tdi_error *error)
 {
     tdi_meeting *made = calloc(1, sizeof *made);
@@ -420,7 +465,7 @@ td_status tdi_meeting_open(const tdi_meeting_spec *spec, tdi_meeting **meeting, 
     if (status == TD_OK)
         *meeting = made;
     else
-        tdi_meeting_close(made);
+        leave_at_the_door(made, error);
     return status;
 }
 
@@ -440,13 +485,14 @@ static bool post(tdi_meeting *meeting, const tdi_frame *frame, const void *bytes
     return false;
 }
 
-/* A member's gift of this number leaves its list. */
-static bool take_gift(tdi_member_state *member, uint32_t number, tdi_shared *to)
+/* A member's gift of this number leaves its list; of one that parts it does not count as one. */
+static bool take_gift(tdi_member_state *member, uint32_t number, tdi_shared *to, bool *parts)
 {
     for (int i = 0; i < member->gifts.count; i++) {
         if (member->gifts.at[i].number != number)
             continue;
         *to = member->gifts.at[i].shared;
+        *parts = member->gifts.at[i].parts;
         member->gifts.at[i] = member->gifts.at[--member->gifts.count];
         return true;
     }
@@ -454,13 +500,23 @@ static bool take_gift(tdi_member_state *member, uint32_t number, tdi_shared *to)
 }
 
 /* A member that has gone may have given before. */
+static td_status await_gift(tdi_meeting *meeting, int member, uint32_t number, tdi_shared *to, tdi_error *error)
+{
+    bool parts = false;
+    while (!take_gift(&meeting->members[member], number, to, &parts)) {
+        TDI_TRY(check(meeting, error));
+        wait_a_little(meeting);
+    }
+    if (parts && !meeting->ending)
+        return tdi_fail(error, TD_IO, "%s has left; what it said itself tells why", meeting->members[member].name);
+    return TD_OK;
+}
+
 static td_status take_gifts(tdi_meeting *meeting, uint32_t number, tdi_shared *all, tdi_error *error)
 {
     for (int i = 0; i < meeting->spec.members; i++)
-        while (i != meeting->self && !all[i].bytes && !take_gift(&meeting->members[i], number, &all[i])) {
-            TDI_TRY(check(meeting, error));
-            wait_a_little(meeting);
-        }
+        if (i != meeting->self)
+            TDI_TRY(await_gift(meeting, i, number, &all[i], error));
     return TD_OK;
 }
 
@@ -480,7 +536,8 @@ td_status tdi_meeting_share(tdi_meeting *meeting, const void *bytes, size_t size
                         size);
     pthread_mutex_lock(&meeting->lock);
     uint32_t number = ++meeting->shares;
-    const tdi_frame frame = {.length = (uint32_t)size, .kind = TDI_KIND_SHARE, .id = number};
+    const tdi_frame frame = {
+        .length = (uint32_t)size, .kind = TDI_KIND_SHARE, .flags = meeting->ending ? TDI_SHARE_PARTS : 0, .id = number};
     td_status status = post(meeting, &frame, bytes) ? TD_OK : tdi_no_memory(error);
     tdi_loop_wake(meeting->loop);
     if (status == TD_OK)
@@ -518,22 +575,26 @@ void tdi_meeting_farewell(tdi_meeting *meeting, const tdi_error *why)
         .length = (uint32_t)strlen(why->message), .kind = TDI_KIND_FAREWELL, .flags = (uint16_t)why->status};
     pthread_mutex_lock(&meeting->lock);
     meeting->ending = true;
+    meeting->leaves_at = INFINITY;
     (void)post(meeting, &frame, why->message); /* without memory for it the others see that the links end */
     pthread_mutex_unlock(&meeting->lock);
     tdi_loop_wake(meeting->loop);
 }
 
-void tdi_meeting_part(tdi_meeting *meeting)
+bool tdi_meeting_part(tdi_meeting *meeting, double longest)
 {
     if (!meeting || !meeting->started || meeting->ending)
-        return;
+        return true;
+    tdi_error why = {0};
     tdi_shared *all = calloc((size_t)meeting->spec.members, sizeof *all);
     pthread_mutex_lock(&meeting->lock);
     meeting->ending = true;
+    meeting->leaves_at = tdi_seconds() + longest;
     pthread_mutex_unlock(&meeting->lock);
-    if (all && meeting->complete && !is_over(meeting) && tdi_meeting_share(meeting, NULL, 0, all, NULL) == TD_OK)
+    if (all && meeting->complete && !is_over(meeting) && tdi_meeting_share(meeting, NULL, 0, all, &why) == TD_OK)
         tdi_shared_free(all, meeting->spec.members);
     free(all);
+    return why.status != TD_STOPPED;
 }
 
 static void end_thread(tdi_meeting *meeting)

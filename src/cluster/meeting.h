@@ -27,8 +27,8 @@ typedef struct tdi_meeting_spec {
  * TD_NOT_FOUND: some did not come in time, the sentence names them; TD_STOPPED. */
 td_status tdi_meeting_open(const tdi_meeting_spec *spec, tdi_meeting **meeting, tdi_error *error);
 /* Waits until all others call it too, unless one is gone, so that nobody leaves while another waits for what it has
- * sent. NULL is accepted, here and by the next. */
-void tdi_meeting_part(tdi_meeting *meeting);
+ * sent. False: `longest` seconds are over, and some stay. NULL is accepted, here and by the next. */
+bool tdi_meeting_part(tdi_meeting *meeting, double longest);
 void tdi_meeting_close(tdi_meeting *meeting);
 
 /* Tells the others, whose meeting ends by it, why this process leaves. */

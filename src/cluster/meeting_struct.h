@@ -29,9 +29,13 @@ typedef struct tdi_connection {
     unsigned char *heard; /* of a hello, a refusal or a directory that is arriving; malloc'd */
 } tdi_connection;
 
+/* Of a frame of TDI_KIND_SHARE: its sender shares nothing more, and leaves when all others do. */
+enum { TDI_SHARE_PARTS = 1 };
+
 /* What has been shared and not been taken yet. */
 typedef struct tdi_gift {
     uint32_t number;
+    bool parts;
     tdi_shared shared;
 } tdi_gift;
 
@@ -60,11 +64,13 @@ struct tdi_meeting {
     bool started;
     tdi_vec(tdi_connection *) connections; /* the thread's */
     bool directory_told;                   /* the first member's: the others know each other's addresses */
+    bool unwanted;                         /* a member refuses this process, of whose task another one is there */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
     tdi_member_state *members; /* [spec.members] */
     bool complete, ending;
+    double leaves_at;                               /* tdi_seconds(): who is ending waits no longer for others */
     void (*lost)(void *user, const tdi_error *why); /* NULL: nobody is to be told */
     void *user;
     tdi_error why;     /* it is over */
@@ -76,6 +82,8 @@ struct tdi_meeting {
 
 /* Ends the meeting with a sentence; the first holds. The meeting's thread calls it. */
 void tdi_meeting_fail(tdi_meeting *meeting, const tdi_error *why);
+/* For the context's log: who was turned away, and why. */
+void tdi_meeting_note_refused(void *meeting, const tdi_error *why);
 /* A member's link is over. */
 void tdi_meeting_lose(tdi_meeting *meeting, int member, const tdi_error *why);
 /* Every member's links have been greeted? Then those for bulk data leave the loop. Between two rounds of it. */

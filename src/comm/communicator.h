@@ -26,8 +26,8 @@ typedef enum tdi_collective_kind {
     TDI_REDUCE  /* the sums over all shards' gradients */
 } tdi_collective_kind;
 
-/* REDUCE: floats of the gradient arenas. GATHER: bytes of the exchange arena, where from `offset` on the shards' values
- * of `size` each lie one behind the other. */
+/* REDUCE: floats of the gradient arenas, whose contents a communicator between processes may change. GATHER: bytes of
+ * the exchange arena, where from `offset` on the shards' values of `size` each lie one behind the other. */
 typedef struct tdi_transfer {
     int64_t offset, size;
 } tdi_transfer;
@@ -68,7 +68,8 @@ typedef struct tdi_group_spec {
     const tdi_collectives *collectives;
     /* What the collectives' ranges are of, for communicators that move them; all of it is there by the first step. */
     int shards;              /* of the global batch, those of other processes included */
-    float *const *gradients; /* [shards]: every shard's gradient arena */
+    float *const *gradients; /* [shards]: the gradient arenas of this process's shards, NULL of the others */
+    float *const *sums;      /* an arena of the same layout: a communicator between processes writes what REDUCE sums */
     char *const *exchange;   /* the exchange arena */
 } tdi_group_spec;
 

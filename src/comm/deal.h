@@ -34,6 +34,11 @@ void tdi_deal_free(tdi_deal *deal);
 
 /* The first row of shard 0 .. shards in a global batch of `rows`; of `shards` it is `rows`. */
 int64_t tdi_deal_row(const tdi_deal *deal, int64_t rows, int shard);
+/* How many shards a process computes. */
+static inline int tdi_deal_shards(const tdi_deal *deal, int process)
+{
+    return deal->first_shard[process + 1] - deal->first_shard[process];
+}
 /* The process that computes a shard. */
 int tdi_deal_owner(const tdi_deal *deal, int shard);
 

@@ -1,16 +1,14 @@
-/* exchange.c - the courier, and communicators that have it move what their collectives list.
+/* exchange.c - communicators whose collectives are moved between processes.
  *
- * The last worker of a process to begin a collective posts it. The courier sends this process's ranges to each peer,
- * and only from then on takes theirs: before, a thread might still be reading what the step before had left in their
- * places. It is done when all have arrived and all of its own have been taken over by the wires, since the update
- * writes sums over what was sent.
+ * The last worker of a process to begin a collective posts it; what a post means, and who moves the bytes, is
+ * courier.c's. It is done when all has arrived and all of its own has been taken over by the wires, since the update
+ * writes over what was sent.
  *
  * Whatever breaks, an end of a connection or a sentence from a peer, breaks everything that is pending and all that
  * comes: who waits is woken, latches its outcome, and leaves the step. */
 #include "comm/exchange.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,83 +16,22 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/thread.h"
-
-enum { KIND_RANGE = 1, KIND_SLOT, KIND_BREAK }; /* of frames */
-enum { FLAG_STOP = 1 };
-enum { NAME_BYTES = 96 };
+#include "base/text.h"
+#include "comm/exchange_struct.h"
 
 static const uint32_t wakes_all = 1u << 30; /* more than a counter can be waited for */
-
-typedef struct operation {
-    int begun;     /* workers that have begun it in the step under way; under the lock */
-    uint32_t step; /* that is being moved, or was moved last; the courier's, as the next two */
-    int64_t left;  /* frames that have not arrived, and own ones that have not been taken over */
-    bool moving;
-    tdi_event done; /* steps */
-    tdi_latch latch;
-} operation;
-
-typedef struct program {
-    tdi_exchange *exchange;
-    uint32_t number; /* in the order of connecting, from 1 on */
-    const tdi_deal *deal;
-    tdi_group_spec group;
-    int references;
-    operation *operations; /* [collectives] */
-    struct program *next;
-} program;
 
 typedef struct handle {
     tdi_communicator base;
     tdi_communicator *local; /* for what moves nothing, and for the step's end */
-    program *program;
+    tdi_exchange_program *program;
 } handle;
-
-/* A program's collective, or with NULL the slots of tdi_exchange_gather. */
-typedef struct post {
-    program *program;
-    int id;
-} post;
-
-struct tdi_exchange {
-    int processes, self;
-    tdi_fabric *fabric; /* NULL: not started */
-    tdi_wire **wires;
-    tdi_sinks sinks;
-    char (*names)[NAME_BYTES];
-    pthread_t courier;
-    bool started, ended;
-    pthread_mutex_t lock;
-    int wake; /* an eventfd */
-    atomic_bool quits, broken, told;
-    tdi_error why; /* written once, before `broken` */
-    tdi_vec(post) posts;
-    program *programs;
-    _Atomic uint32_t connected;
-    _Atomic uint64_t sent;
-    atomic_bool wishes_stop;
-    _Atomic uint32_t stop_step; /* of the program that runs; 0: none */
-
-    char *slots;
-    size_t slot_bytes;
-    uint32_t gathers; /* under the lock */
-    operation gather;
-    char heard[sizeof((tdi_error *)0)->message]; /* a peer's sentence */
-};
 
 /* ---- breaking ---- */
 
-static void wake_courier(tdi_exchange *x)
-{
-    const uint64_t one = 1;
-    while (write(x->wake, &one, sizeof one) < 0 && errno == EINTR)
-        continue;
-}
-
 static void wake_waiters(tdi_exchange *x)
 {
-    for (program *p = x->programs; p; p = p->next)
+    for (tdi_exchange_program *p = x->programs; p; p = p->next)
         for (int id = 0; id < p->group.collectives->count; id++)
             tdi_event_add(&p->operations[id].done, wakes_all);
     tdi_event_add(&x->gather.done, wakes_all);
@@ -109,7 +46,7 @@ void tdi_exchange_break(tdi_exchange *x, const tdi_error *why)
         wake_waiters(x);
     }
     pthread_mutex_unlock(&x->lock);
-    wake_courier(x);
+    tdi_courier_wake(x);
 }
 
 const tdi_error *tdi_exchange_failure(const tdi_exchange *x)
@@ -117,313 +54,64 @@ const tdi_error *tdi_exchange_failure(const tdi_exchange *x)
     return atomic_load(&x->broken) ? &x->why : NULL;
 }
 
-/* ---- what the courier sends ---- */
-
-static int own_shards(const tdi_deal *deal)
-{
-    return deal->first_shard[deal->self + 1] - deal->first_shard[deal->self];
-}
-
-static size_t transfer_bytes(const tdi_collective *collective, const tdi_transfer *transfer)
-{
-    return (size_t)transfer->size * (collective->kind == TDI_REDUCE ? sizeof(float) : 1);
-}
-
-/* Where a shard's range lies in this process. */
-static char *place_of(const program *p, const tdi_collective *collective, const tdi_transfer *transfer, int shard)
-{
-    if (collective->kind == TDI_REDUCE)
-        return (char *)(p->group.gradients[shard] + transfer->offset);
-    return *p->group.exchange + transfer->offset + (int64_t)shard * transfer->size;
-}
-
-static void send_to_all(tdi_exchange *x, const tdi_frame *frame, const void *payload)
-{
-    for (int peer = 0; peer < x->processes; peer++) {
-        if (peer == x->self)
-            continue;
-        x->wires[peer]->send(x->wires[peer], frame, payload);
-        atomic_fetch_add_explicit(&x->sent, frame->length, memory_order_relaxed);
-    }
-}
-
-static void complete_if_done(operation *operation)
-{
-    if (operation->left || !operation->moving)
-        return;
-    operation->moving = false;
-    tdi_event_add(&operation->done, 1);
-}
-
-static void move_collective(tdi_exchange *x, program *p, int id)
-{
-    const tdi_collective *collective = &p->group.collectives->at[id];
-    operation *operation = &p->operations[id];
-    bool stop = atomic_load(&x->wishes_stop);
-    operation->step++;
-    operation->moving = true;
-    operation->left = (int64_t)collective->count *
-                      ((int64_t)own_shards(p->deal) * (x->processes - 1) + p->deal->shards - own_shards(p->deal));
-    if (stop)
-        atomic_store(&x->stop_step, operation->step);
-    for (int shard = p->deal->first_shard[x->self]; shard < p->deal->first_shard[x->self + 1]; shard++)
-        for (int t = 0; t < collective->count; t++) {
-            const tdi_transfer *transfer = &collective->transfers[t];
-            tdi_frame frame = {.length = (uint32_t)transfer_bytes(collective, transfer),
-                               .kind = KIND_RANGE,
-                               .flags = stop ? FLAG_STOP : 0,
-                               .id = (uint32_t)id,
-                               .generation = p->number,
-                               .step = operation->step,
-                               .shard = (uint32_t)shard,
-                               .offset = (uint64_t)transfer->offset};
-            send_to_all(x, &frame, place_of(p, collective, transfer, shard));
-        }
-    complete_if_done(operation);
-}
-
-static void move_slots(tdi_exchange *x)
-{
-    operation *operation = &x->gather;
-    operation->step++;
-    operation->moving = true;
-    operation->left = 2 * (int64_t)(x->processes - 1);
-    send_to_all(
-        x,
-        &(tdi_frame){
-            .length = (uint32_t)x->slot_bytes, .kind = KIND_SLOT, .step = operation->step, .shard = (uint32_t)x->self},
-        x->slots + (size_t)x->self * x->slot_bytes);
-    complete_if_done(operation);
-}
-
-static void tell_why(tdi_exchange *x)
-{
-    send_to_all(x,
-                &(tdi_frame){.length = (uint32_t)strlen(x->why.message),
-                             .kind = KIND_BREAK,
-                             .flags = (uint16_t)x->why.status,
-                             .shard = (uint32_t)x->self},
-                x->why.message);
-}
-
-/* ---- what it receives ---- */
-
-static program *find_program(tdi_exchange *x, uint32_t number)
-{
-    pthread_mutex_lock(&x->lock);
-    program *p = x->programs;
-    while (p && p->number != number)
-        p = p->next;
-    pthread_mutex_unlock(&x->lock);
-    return p;
-}
-
-static tdi_sink_answer refuse(const tdi_exchange *x, int peer, const tdi_frame *frame, const char *how,
-                              tdi_error *error)
-{
-    tdi_fail(error, TD_IO,
-             "%s sent %u bytes of shard %u for collective %u of step %u, %s: the processes run different "
-             "programs",
-             x->names[peer], frame->length, frame->shard, frame->id, frame->step, how);
-    return TDI_REFUSE;
-}
-
-static tdi_sink_answer place_range(tdi_exchange *x, int peer, const tdi_frame *frame, void **place, tdi_error *error)
-{
-    program *p = find_program(x, frame->generation);
-    if (!p)
-        return frame->generation > atomic_load(&x->connected) ? TDI_HOLD
-                                                              : refuse(x, peer, frame, "which nobody waits for", error);
-    if (frame->id >= (uint32_t)p->group.collectives->count)
-        return refuse(x, peer, frame, "which there is not", error);
-    const tdi_collective *collective = &p->group.collectives->at[frame->id];
-    const operation *operation = &p->operations[frame->id];
-    if (frame->step == operation->step + 1)
-        return TDI_HOLD;
-    if (frame->step != operation->step || !operation->moving)
-        return refuse(x, peer, frame, "which nobody waits for", error);
-    if (frame->shard < (uint32_t)p->deal->first_shard[peer] || frame->shard >= (uint32_t)p->deal->first_shard[peer + 1])
-        return refuse(x, peer, frame, "which is not its shard", error);
-    for (int t = 0; t < collective->count; t++) {
-        const tdi_transfer *transfer = &collective->transfers[t];
-        if ((uint64_t)transfer->offset != frame->offset || transfer_bytes(collective, transfer) != frame->length)
-            continue;
-        *place = place_of(p, collective, transfer, (int)frame->shard);
-        return TDI_TAKE;
-    }
-    return refuse(x, peer, frame, "which is no range of it", error);
-}
-
-static tdi_sink_answer place_slot(tdi_exchange *x, int peer, const tdi_frame *frame, void **place, tdi_error *error)
-{
-    if (frame->step == x->gather.step + 1)
-        return TDI_HOLD;
-    if (frame->step != x->gather.step || !x->gather.moving || frame->length != x->slot_bytes ||
-        frame->shard != (uint32_t)peer)
-        return refuse(x, peer, frame, "which is no slot", error);
-    *place = x->slots + (size_t)peer * x->slot_bytes;
-    return TDI_TAKE;
-}
-
-static tdi_sink_answer place_frame(void *user, int peer, const tdi_frame *frame, void **place, tdi_error *error)
-{
-    tdi_exchange *x = user;
-    if (frame->kind == KIND_BREAK && frame->length < sizeof x->heard) {
-        *place = x->heard;
-        return TDI_TAKE;
-    }
-    if (atomic_load(&x->broken))
-        return TDI_DROP;
-    if (frame->kind == KIND_RANGE)
-        return place_range(x, peer, frame, place, error);
-    if (frame->kind == KIND_SLOT)
-        return place_slot(x, peer, frame, place, error);
-    return refuse(x, peer, frame, "of a kind there is not", error);
-}
-
-static operation *operation_of(tdi_exchange *x, const tdi_frame *frame)
-{
-    if (frame->kind == KIND_SLOT)
-        return &x->gather;
-    program *p = frame->kind == KIND_RANGE ? find_program(x, frame->generation) : NULL;
-    return p ? &p->operations[frame->id] : NULL;
-}
-
-static void count_off(tdi_exchange *x, const tdi_frame *frame)
-{
-    operation *operation = operation_of(x, frame);
-    if (!operation || frame->step != operation->step)
-        return;
-    operation->left--;
-    complete_if_done(operation);
-}
-
-static void frame_arrived(void *user, int peer, const tdi_frame *frame, void *place)
-{
-    (void)place;
-    tdi_exchange *x = user;
-    tdi_error why;
-    if (frame->kind == KIND_BREAK) {
-        tdi_error_init(&why);
-        tdi_fail(&why, frame->flags ? (td_status)frame->flags : TD_IO, "%s: %.*s", x->names[peer], (int)frame->length,
-                 x->heard);
-        atomic_store(&x->told, true); /* all have been told by who began it */
-        tdi_exchange_break(x, &why);
-        return;
-    }
-    if (frame->flags & FLAG_STOP)
-        atomic_store(&x->stop_step, frame->step);
-    count_off(x, frame);
-}
-
-static void frame_sent(void *user, int peer, const tdi_frame *frame, const void *payload)
-{
-    (void)peer, (void)payload;
-    count_off(user, frame);
-}
-
-static void peer_lost(void *user, int peer, const tdi_error *why)
-{
-    (void)peer;
-    tdi_exchange_break(user, why);
-}
-
-/* ---- the courier ---- */
-
-static bool take_post(tdi_exchange *x, post *next)
-{
-    pthread_mutex_lock(&x->lock);
-    bool any = x->posts.count > 0;
-    if (any) {
-        *next = x->posts.at[0];
-        memmove(x->posts.at, x->posts.at + 1, (size_t)--x->posts.count * sizeof *x->posts.at);
-    }
-    pthread_mutex_unlock(&x->lock);
-    return any;
-}
-
-/* Frames that came too early are asked about again. */
-static void resume_all(tdi_exchange *x)
-{
-    for (int peer = 0; peer < x->processes; peer++)
-        if (peer != x->self)
-            x->wires[peer]->resume(x->wires[peer]);
-}
-
-/* Until the fabric has something to move, or the courier is woken. */
-static void sleep_until_woken(tdi_exchange *x)
-{
-    uint64_t woken;
-    struct pollfd fds[] = {{.fd = x->wake, .events = POLLIN}, {.fd = x->fabric->sleep(x->fabric), .events = POLLIN}};
-    if (fds[1].fd < 0)
-        return;
-    poll(fds, 2, -1);
-    if (fds[0].revents && read(x->wake, &woken, sizeof woken) == sizeof woken)
-        resume_all(x);
-}
-
-static bool start_posts(tdi_exchange *x)
-{
-    bool any = false;
-    for (post next; take_post(x, &next); any = true) {
-        if (atomic_load(&x->broken))
-            continue;
-        if (next.program)
-            move_collective(x, next.program, next.id);
-        else
-            move_slots(x);
-    }
-    return any;
-}
-
-static void *courier_main(void *argument)
-{
-    tdi_exchange *x = argument;
-    resume_all(x); /* peers may have sent before the wires were joined */
-    while (!atomic_load(&x->quits)) {
-        if (start_posts(x))
-            resume_all(x);
-        if (atomic_load(&x->broken) && !atomic_exchange(&x->told, true))
-            tell_why(x);
-        if (!x->fabric->pump(x->fabric))
-            sleep_until_woken(x);
-    }
-    return NULL;
-}
-
-static bool add_post(tdi_exchange *x, program *p, int id)
-{
-    return tdi_push(&x->posts, ((post){p, id}));
-}
-
 /* ---- communicators ---- */
 
-static bool moves(const program *p, int id)
+static const tdi_collective *collective_of(const tdi_exchange_program *p, int id)
 {
-    return p->group.collectives->at[id].kind != TDI_MEET;
+    return &p->group.collectives->at[id];
+}
+
+static bool moves(const tdi_exchange_program *p, int id)
+{
+    return collective_of(p, id)->kind != TDI_MEET;
+}
+
+/* The worker's shards are ready to be added up with the others of this process. */
+static void combine(const handle *h, int id)
+{
+    const tdi_exchange_program *p = h->program;
+    const tdi_deal *deal = p->deal;
+    int first = deal->first_shard[deal->self], own = tdi_deal_shards(deal, deal->self), workers = p->group.workers;
+    const tdi_combining combining = {.order = p->order,
+                                     .self = deal->self,
+                                     .collective = collective_of(p, id),
+                                     .gradients = p->group.gradients,
+                                     .begun = p->operations[id].combining};
+    tdi_combine(&combining, first + own * h->base.rank / workers, first + own * (h->base.rank + 1) / workers);
+}
+
+static bool is_last_to_begin(const handle *h, tdi_operation *operation)
+{
+    pthread_mutex_t *lock = &h->program->exchange->lock;
+    pthread_mutex_lock(lock);
+    bool last = ++operation->begun == h->program->group.workers;
+    if (last)
+        operation->begun = 0;
+    pthread_mutex_unlock(lock);
+    return last;
 }
 
 static void exchange_begin(tdi_communicator *communicator, int id)
 {
     handle *h = (handle *)communicator;
-    tdi_exchange *x = h->program->exchange;
     if (!moves(h->program, id)) {
         h->local->begin(h->local, id);
         return;
     }
-    operation *operation = &h->program->operations[id];
-    bool last, posted = true;
-    pthread_mutex_lock(&x->lock);
-    last = ++operation->begun == h->program->group.workers;
-    if (last) {
-        operation->begun = 0;
-        posted = add_post(x, h->program, id);
-    }
-    pthread_mutex_unlock(&x->lock);
-    if (!posted)
-        tdi_exchange_break(x, &(tdi_error){TD_NO_MEMORY, "out of memory"});
-    else if (last)
-        wake_courier(x);
+    if (collective_of(h->program, id)->kind == TDI_REDUCE)
+        combine(h, id);
+    if (is_last_to_begin(h, &h->program->operations[id]))
+        tdi_courier_post(h->program->exchange, h->program, id);
+}
+
+static void wait_timed(tdi_exchange_program *p, tdi_operation *operation, uint32_t step)
+{
+    if ((int32_t)(atomic_load(&operation->done.value) - step) >= 0)
+        return;
+    double began = tdi_seconds();
+    tdi_courier_wait(p->exchange, operation, step, p->group.spin);
+    atomic_fetch_add_explicit(&p->exchange->waited, (uint64_t)((tdi_seconds() - began) * 1e9 / p->group.threads),
+                              memory_order_relaxed);
 }
 
 static tdi_outcome exchange_finish(tdi_communicator *communicator, int id, uint32_t step)
@@ -432,8 +120,8 @@ static tdi_outcome exchange_finish(tdi_communicator *communicator, int id, uint3
     tdi_exchange *x = h->program->exchange;
     if (!moves(h->program, id))
         return h->local->finish(h->local, id, step);
-    operation *operation = &h->program->operations[id];
-    tdi_event_wait(&operation->done, step, h->program->group.spin);
+    tdi_operation *operation = &h->program->operations[id];
+    wait_timed(h->program, operation, step);
     return tdi_latch_outcome(&operation->latch, step, atomic_load(&x->broken) ? TDI_BROKEN : TDI_ARRIVED);
 }
 
@@ -448,11 +136,11 @@ static const tdi_error *exchange_failure(const tdi_communicator *communicator)
     return &((const handle *)communicator)->program->exchange->why;
 }
 
-static void unlink_program(program *p)
+static void unlink_program(tdi_exchange_program *p)
 {
     tdi_exchange *x = p->exchange;
     pthread_mutex_lock(&x->lock);
-    program **at = &x->programs;
+    tdi_exchange_program **at = &x->programs;
     while (*at != p)
         at = &(*at)->next;
     *at = p->next;
@@ -464,34 +152,54 @@ static void unlink_program(program *p)
     pthread_mutex_unlock(&x->lock);
 }
 
+static void free_program(tdi_exchange_program *p)
+{
+    for (int id = 0; p->operations && id < p->group.collectives->count; id++) {
+        tdi_reduction_free(p->operations[id].reduction);
+        free(p->operations[id].combining);
+    }
+    tdi_buffer_free(p->operations);
+    tdi_sum_order_free(p->order);
+    free(p);
+}
+
+static void close_descriptor(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
 static void release(tdi_exchange *x)
 {
-    if (x->wake >= 0)
-        close(x->wake);
+    close_descriptor(x->wake_courier);
+    close_descriptor(x->wake_driver);
     pthread_mutex_destroy(&x->lock);
+    pthread_mutex_destroy(&x->driving);
     tdi_vec_free(&x->posts);
-    free(x->wires);
-    free(x->names);
+    free(x->peers);
     tdi_buffer_free(x);
 }
 
 static void exchange_release(tdi_communicator *communicator)
 {
     handle *h = (handle *)communicator;
-    program *p = h->program;
+    tdi_exchange_program *p = h->program;
+    tdi_exchange *x = p->exchange;
     h->local->release(h->local);
     free(h);
     if (--p->references)
         return;
-    tdi_exchange *x = p->exchange;
+    tdi_courier_lock(x);
     unlink_program(p);
-    tdi_buffer_free(p->operations);
-    free(p);
+    if (atomic_load(&x->broken))
+        tdi_courier_give_up(x);
+    tdi_courier_unlock(x);
+    free_program(p);
     if (x->ended && !x->programs)
         release(x);
 }
 
-static handle *add_handle(program *p, tdi_communicator *local)
+static handle *add_handle(tdi_exchange_program *p, tdi_communicator *local)
 {
     handle *h = calloc(1, sizeof *h);
     if (!h)
@@ -508,31 +216,93 @@ static handle *add_handle(program *p, tdi_communicator *local)
     return h;
 }
 
-static program *add_program(tdi_exchange *x, const tdi_deal *deal, const tdi_group_spec *group)
+/* ---- programs ---- */
+
+/* The frames that come in a step to a process, and those that it sends. */
+static int64_t frames_of_gather(const tdi_deal *deal)
 {
-    program *p = calloc(1, sizeof *p);
-    if (!p)
-        return NULL;
-    *p = (program){.exchange = x, .deal = deal, .group = *group, .references = group->workers};
-    p->operations = tdi_buffer_create((size_t)group->collectives->count * sizeof *p->operations + 1);
-    if (!p->operations) {
-        free(p);
-        return NULL;
+    int64_t frames = 0;
+    for (int process = 0; process < deal->processes; process++)
+        if (tdi_deal_shards(deal, process))
+            frames += process == deal->self ? deal->processes - 1 : 1;
+    return frames;
+}
+
+static int64_t bytes_of(const tdi_collective *collective, int shards)
+{
+    int64_t bytes = 0;
+    for (int t = 0; t < collective->count; t++)
+        bytes += collective->transfers[t].size * (collective->kind == TDI_REDUCE ? (int64_t)sizeof(float) : shards);
+    return bytes;
+}
+
+static td_status make_operation(tdi_exchange_program *p, int id, tdi_error *error)
+{
+    const tdi_collective *collective = collective_of(p, id);
+    tdi_operation *operation = &p->operations[id];
+    tdi_reduction **reduction = &operation->reduction;
+    operation->track = -1;
+    int64_t own = bytes_of(collective, tdi_deal_shards(p->deal, p->deal->self));
+    operation->heavy = !tdi_courier_is_little(own * (p->deal->processes - 1));
+    operation->expected = frames_of_gather(p->deal);
+    if (collective->kind == TDI_REDUCE) {
+        operation->combining = calloc((size_t)p->deal->shards, sizeof *operation->combining);
+        if (!operation->combining)
+            return tdi_no_memory(error);
+        TDI_TRY(tdi_reduction_create(p->order, p->deal, collective, reduction, error));
+        operation->heavy = operation->heavy || !(*reduction)->direct;
+        operation->expected = tdi_reduction_arrivals(*reduction) + tdi_reduction_sends(*reduction);
     }
+    operation->left = operation->expected;
+    return TD_OK;
+}
+
+static td_status make_operations(tdi_exchange_program *p, tdi_error *error)
+{
+    p->operations = tdi_buffer_create((size_t)p->group.collectives->count * sizeof *p->operations + 1);
+    if (!p->operations)
+        return tdi_no_memory(error);
+    TDI_TRY(tdi_sum_order_create(p->deal, &p->order, error));
+    for (int id = 0; id < p->group.collectives->count; id++)
+        if (moves(p, id))
+            TDI_TRY(make_operation(p, id, error));
+    return TD_OK;
+}
+
+static void link_program(tdi_exchange *x, tdi_exchange_program *p)
+{
+    tdi_courier_lock(x);
     pthread_mutex_lock(&x->lock);
     p->number = atomic_fetch_add(&x->connected, 1) + 1;
     p->next = x->programs;
     x->programs = p;
     atomic_store(&x->stop_step, 0);
-    if (atomic_load(&x->broken))
-        for (int id = 0; id < group->collectives->count; id++)
-            tdi_event_add(&p->operations[id].done, wakes_all);
+    for (int id = 0; atomic_load(&x->broken) && id < p->group.collectives->count; id++)
+        tdi_event_add(&p->operations[id].done, wakes_all);
     pthread_mutex_unlock(&x->lock);
-    wake_courier(x); /* frames of this program may have come before it */
-    return p;
+    tdi_courier_resume(x); /* frames of this program may have come before it */
+    tdi_courier_unlock(x);
 }
 
-static td_status add_handles(program *p, tdi_communicator **local, tdi_communicator **handles, tdi_error *error)
+static td_status add_program(tdi_exchange *x, const tdi_deal *deal, const tdi_group_spec *group,
+                             tdi_exchange_program **program, tdi_error *error)
+{
+    tdi_exchange_program *p = calloc(1, sizeof *p);
+    if (!p)
+        return tdi_no_memory(error);
+    *p = (tdi_exchange_program){.exchange = x, .deal = deal, .group = *group, .references = group->workers};
+    td_status status = make_operations(p, error);
+    if (status != TD_OK) {
+        free_program(p);
+        return status;
+    }
+    link_program(x, p);
+    *program = p;
+    return TD_OK;
+}
+
+static td_status add_handles(tdi_exchange_program *p, tdi_communicator **local, tdi_communicator **handles,
+                             tdi_error *error)
 {
     int made = 0, workers = p->group.workers;
     for (handle *h; made < workers && (h = add_handle(p, local[made])); made++)
@@ -551,18 +321,18 @@ static td_status add_handles(program *p, tdi_communicator **local, tdi_communica
 td_status tdi_exchange_connect(tdi_exchange *x, const tdi_deal *deal, const tdi_group_spec *group,
                                tdi_communicator **handles, tdi_error *error)
 {
+    tdi_exchange_program *p = NULL;
     tdi_communicator **local = calloc((size_t)group->workers, sizeof *local);
     if (!local)
         return tdi_no_memory(error);
     td_status status = tdi_local_group_create(group, local, error);
-    program *p = status == TD_OK ? add_program(x, deal, group) : NULL;
+    bool connected = status == TD_OK;
+    if (connected)
+        status = add_program(x, deal, group, &p, error);
+    for (int w = 0; connected && !p && w < group->workers; w++)
+        local[w]->release(local[w]);
     if (p)
         status = add_handles(p, local, handles, error);
-    else if (status == TD_OK) {
-        for (int w = 0; w < group->workers; w++)
-            local[w]->release(local[w]);
-        status = tdi_no_memory(error);
-    }
     free(local);
     return status;
 }
@@ -575,12 +345,9 @@ td_status tdi_exchange_gather(tdi_exchange *x, void *slots, size_t size, tdi_err
     x->slots = slots;
     x->slot_bytes = size;
     uint32_t count = ++x->gathers;
-    bool posted = add_post(x, NULL, 0);
     pthread_mutex_unlock(&x->lock);
-    if (!posted)
-        return tdi_no_memory(error);
-    wake_courier(x);
-    tdi_event_wait(&x->gather.done, count, false);
+    tdi_courier_post(x, NULL, 0);
+    tdi_courier_wait(x, &x->gather, count, false);
     const tdi_error *why = tdi_exchange_failure(x);
     return why ? tdi_fail(error, why->status, "%s", why->message) : TD_OK;
 }
@@ -603,6 +370,59 @@ uint64_t tdi_exchange_sent(const tdi_exchange *x)
     return atomic_load(&x->sent);
 }
 
+double tdi_exchange_waited(const tdi_exchange *x)
+{
+    return 1e-9 * (double)atomic_load(&x->waited);
+}
+
+/* ---- the trace ---- */
+
+static bool make_tracks(tdi_exchange *x, tdi_trace *trace)
+{
+    char name[48];
+    bool good = true;
+    for (int t = 0; t < TDI_EXCHANGE_TRACKS; t++) {
+        snprintf(name, sizeof name, "exchange, under way %d", t + 1);
+        good = (x->tracks[t] = tdi_trace_track(trace, name)) && good;
+    }
+    x->courier_track = tdi_trace_track(trace, "exchange, courier");
+    x->moves_label = tdi_trace_label(trace, "move bytes", "communication", "");
+    return good && x->courier_track && x->moves_label;
+}
+
+static bool label_program(const tdi_exchange_program *p, tdi_trace *trace)
+{
+    static const char *const names[] = {[TDI_GATHER] = "gather", [TDI_REDUCE] = "gradients"};
+    bool good = true;
+    for (int id = 0; id < p->group.collectives->count; id++) {
+        tdi_operation *operation = &p->operations[id];
+        char about[48];
+        if (!moves(p, id) || operation->labelled == tdi_trace_id(trace))
+            continue;
+        snprintf(about, sizeof about, "collective %d, %lld bytes", id,
+                 (long long)bytes_of(collective_of(p, id), p->deal->shards));
+        operation->label = tdi_trace_label(trace, names[collective_of(p, id)->kind], "communication", about);
+        operation->labelled = tdi_trace_id(trace);
+        good = good && operation->label;
+    }
+    return good;
+}
+
+td_status tdi_exchange_trace(tdi_exchange *x, tdi_trace *trace, tdi_error *error)
+{
+    bool good = true;
+    tdi_courier_lock(x);
+    x->trace = trace;
+    if (trace && x->traced != tdi_trace_id(trace))
+        good = make_tracks(x, trace);
+    x->traced = trace ? tdi_trace_id(trace) : x->traced;
+    for (const tdi_exchange_program *p = x->programs; p && trace; p = p->next)
+        good = label_program(p, trace) && good;
+    x->trace = good ? trace : NULL;
+    tdi_courier_unlock(x);
+    return good ? TD_OK : tdi_no_memory(error);
+}
+
 /* ---- life ---- */
 
 static bool copy_spec(tdi_exchange *x, const tdi_exchange_spec *spec)
@@ -610,12 +430,13 @@ static bool copy_spec(tdi_exchange *x, const tdi_exchange_spec *spec)
     size_t n = (size_t)spec->processes;
     x->processes = spec->processes;
     x->self = spec->self;
-    x->wires = malloc(n * sizeof *x->wires);
-    x->names = calloc(n, sizeof *x->names);
-    if (!x->wires || !x->names)
+    x->gather.track = -1;
+    x->gather.left = x->gather.expected = 2 * (int64_t)(n - 1);
+    x->peers = calloc(n, sizeof *x->peers);
+    if (!x->peers)
         return false;
     for (size_t i = 0; i < n; i++)
-        snprintf(x->names[i], sizeof x->names[i], "%s", spec->names[i]);
+        snprintf(x->peers[i].name, sizeof x->peers[i].name, "%s", spec->names[i]);
     return true;
 }
 
@@ -625,11 +446,15 @@ td_status tdi_exchange_create(const tdi_exchange_spec *spec, tdi_exchange **exch
     if (!x)
         return tdi_no_memory(error);
     pthread_mutex_init(&x->lock, NULL);
-    x->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    x->sinks = (tdi_sinks){x, place_frame, frame_arrived, frame_sent, peer_lost};
+    pthread_mutex_init(&x->driving, NULL);
+    x->wake_courier = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    x->wake_driver = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    x->sinks = tdi_courier_sinks;
+    x->sinks.user = x;
     td_status status = !copy_spec(x, spec) ? tdi_no_memory(error)
-                       : x->wake < 0       ? tdi_fail(error, TD_IO, "eventfd: %s", strerror(errno))
-                                           : TD_OK;
+                       : x->wake_courier < 0 || x->wake_driver < 0
+                           ? tdi_fail(error, TD_IO, "eventfd: %s", strerror(errno))
+                           : TD_OK;
     if (status != TD_OK) {
         release(x);
         return status;
@@ -645,9 +470,11 @@ const tdi_sinks *tdi_exchange_sinks(tdi_exchange *x)
 
 td_status tdi_exchange_start(tdi_exchange *x, tdi_fabric *fabric, tdi_wire *const *wires, tdi_error *error)
 {
-    memcpy(x->wires, wires, (size_t)x->processes * sizeof *wires);
+    for (int peer = 0; peer < x->processes; peer++)
+        x->peers[peer].wire = wires[peer];
     x->fabric = fabric;
-    TDI_TRY(tdi_thread_start(&x->courier, courier_main, x, error));
+    x->held = true; /* peers may have sent before the wires were joined */
+    TDI_TRY(tdi_thread_start(&x->courier, tdi_courier_main, x, error));
     x->started = true;
     return TD_OK;
 }
@@ -657,11 +484,12 @@ void tdi_exchange_free(tdi_exchange *x)
     if (!x)
         return;
     atomic_store(&x->quits, true);
-    wake_courier(x);
+    tdi_courier_wake(x);
     if (x->started)
         pthread_join(x->courier, NULL);
     if (x->fabric)
         x->fabric->close(x->fabric);
+    x->fabric = NULL;
     x->ended = true;
     tdi_exchange_break(x, &(tdi_error){TD_STOPPED, "the group of processes has been closed"});
     if (!x->programs)

@@ -1,16 +1,15 @@
 /* exchange.h - what the processes of a group give to and take from each other in a step.
  *
- * Every process computes its own shards, and keeps gradient arenas and slots of the exchange arena for those of the
- * others too. A collective that moves something brings each shard's ranges to all processes, which then compute the
- * same sums and the same updates from the same bytes. So the answer does not depend on who computes which shard, and
- * no process is left with half a step.
+ * Every process computes its own shards. A GATHER brings each shard's slot of the exchange arena to all processes. A
+ * REDUCE brings all of them the sums over all shards' gradients, to the bit those of one process that has all shards
+ * (reduction.h); every process then computes the same updates from them. So the answer does not depend on who computes
+ * which shard, and no process is left with half a step.
  *
- * A courier, a thread of its own, moves the bytes while the others compute. Frames are named by program, step,
- * collective and shard; one that comes before this process has begun its collective waits on the wire, so that nothing
- * is overwritten that may still be read. */
+ * Bytes are moved by a courier, a thread of its own, while the others compute, and by threads that wait for them. */
 #ifndef TDI_COMM_EXCHANGE_H
 #define TDI_COMM_EXCHANGE_H
 
+#include "base/trace.h"
 #include "comm/communicator.h"
 #include "comm/deal.h"
 #include "link/wire.h"
@@ -54,7 +53,13 @@ void tdi_exchange_ask_to_stop(tdi_exchange *exchange);
 /* Has any process asked to stop by a frame of step `step` of the program that ran last? The same in all of them. */
 bool tdi_exchange_stops(tdi_exchange *exchange, uint32_t step);
 
-/* Bytes of payload that this process has sent, for reports. */
+/* For reports: bytes of payload that this process has sent, and seconds that its threads have waited for others in
+ * collectives, of which they are the mean. */
 uint64_t tdi_exchange_sent(const tdi_exchange *exchange);
+double tdi_exchange_waited(const tdi_exchange *exchange);
+/* From now on the trace shows what is under way from when to when, and when the courier moves bytes; NULL ends that.
+ * Called by the context's thread between jobs, after their programs have been connected; the trace outlives the next
+ * call. TD_NO_MEMORY: nothing is noted. */
+td_status tdi_exchange_trace(tdi_exchange *exchange, tdi_trace *trace, tdi_error *error);
 
 #endif

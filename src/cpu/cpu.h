@@ -11,6 +11,8 @@ typedef enum tdi_cpu_isa { TDI_CPU_BASELINE, TDI_CPU_AVX2, TDI_CPU_AVX512 } tdi_
 
 /* The best instruction set that both this CPU and this build have. */
 tdi_cpu_isa tdi_cpu_best_isa(void);
+/* The best is no higher from now on. Called while no device is open. */
+void tdi_cpu_limit(tdi_cpu_isa isa);
 /* The list of kernels for an instruction set, in the order of kernels.h; NULL-terminated. */
 const tdi_kernel *const *tdi_cpu_kernels(tdi_cpu_isa isa);
 /* Floats in a vector: the samples in a block of the batch-interleaved layout. */

@@ -1,5 +1,6 @@
 /* cpu_device.c - the CPU as a device. Devices that are opened together (cpu:0, cpu:1, ...) divide the cores among them
  * and share the memory. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "cpu/roofline_loops.h"
 #include "cpu/vector_loops.h"
 
+static atomic_int open_devices;
 static const char *const isa_names[] = {"baseline", "AVX2", "AVX-512"};
 
 static int count(void)
@@ -45,6 +47,7 @@ static void leave_thread(tdi_device *device, int state)
 
 static void close_device(tdi_device *device)
 {
+    atomic_fetch_sub(&open_devices, 1);
     free(device);
 }
 
@@ -54,6 +57,16 @@ static int threads_of(int index, int siblings)
     int cores = tdi_cores_allowed();
     int threads = cores / siblings + (index < cores % siblings);
     return threads > 1 ? threads : 1;
+}
+
+static bool limit(int instruction_set)
+{
+    if (instruction_set >= (int)tdi_cpu_best_isa())
+        return true;
+    if (atomic_load(&open_devices))
+        return false;
+    tdi_cpu_limit((tdi_cpu_isa)instruction_set);
+    return true;
 }
 
 static const char *no_bfloat16(void)
@@ -71,6 +84,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
         return tdi_no_memory(error);
     *device = (tdi_device){.interface = &tdi_cpu_device,
                            .threads = threads_of(index, siblings),
+                           .instruction_set = (int)tdi_cpu_best_isa(),
                            .batch_interleaved = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .no_bfloat16 = no_bfloat16(),
@@ -86,6 +100,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
     snprintf(device->identity, sizeof device->identity, "%s, %s, %s, Tandem %s", tdi_cpu_model(model, sizeof model),
              isa_names[tdi_cpu_best_isa()], tdi_cpu_library_name(library, sizeof library), td_version());
     snprintf(device->name, sizeof device->name, "cpu:%d", index);
+    atomic_fetch_add(&open_devices, 1);
     *opened = device;
     return TD_OK;
 }
@@ -138,4 +153,5 @@ static void describe(FILE *out)
     tdi_cpu_describe_library(out);
 }
 
-const tdi_device_interface tdi_cpu_device = {.type = "cpu", .count = count, .open = open_device, .describe = describe};
+const tdi_device_interface tdi_cpu_device = {
+    .type = "cpu", .count = count, .open = open_device, .limit = limit, .describe = describe};

@@ -64,15 +64,24 @@ const char *tdi_cpu_model(char *text, size_t size)
     return text;
 }
 
+/* What tdi_cpu_limit allows. Changed while no device is open. */
+static tdi_cpu_isa highest = TDI_CPU_AVX512;
+
+void tdi_cpu_limit(tdi_cpu_isa isa)
+{
+    highest = isa < highest ? isa : highest;
+}
+
 /* Hot paths call this. It asks the compiler's start-up code, which has looked already: CPUID itself may be trapped by a
  * virtual machine. */
 tdi_cpu_isa tdi_cpu_best_isa(void)
 {
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    if (highest == TDI_CPU_BASELINE || !__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
         return TDI_CPU_BASELINE;
     bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    return avx512 ? TDI_CPU_AVX512 : TDI_CPU_AVX2;
+    tdi_cpu_isa best = avx512 ? TDI_CPU_AVX512 : TDI_CPU_AVX2;
+    return best < highest ? best : highest;
 }
 
 #else
@@ -86,6 +95,11 @@ const char *tdi_cpu_model(char *text, size_t size)
 {
     snprintf(text, size, "unknown");
     return text;
+}
+
+void tdi_cpu_limit(tdi_cpu_isa isa)
+{
+    (void)isa;
 }
 
 tdi_cpu_isa tdi_cpu_best_isa(void)

@@ -134,6 +134,7 @@
     PLAIN(class_weights)                                                                                               \
     /* gradients and updates */                                                                                        \
     VECTOR(reduce_scatter)                                                                                             \
+    PLAIN(all_reduce)                                                                                                  \
     VECTOR(accumulate_gradient)                                                                                        \
     VECTOR(squared_norm)                                                                                               \
     VECTOR(clip_by_norm)                                                                                               \

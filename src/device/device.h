@@ -21,6 +21,11 @@ typedef struct tdi_device_interface {
      * Fails with a sentence. */
     td_status (*open)(int index, int siblings, tdi_device **device, tdi_error *error);
 
+    /* From now on devices of this process use no instruction set of a higher rank (tdi_device.instruction_set): those
+     * of all processes that compute the same numbers have to be the same. False where a device is open, whose kernels
+     * are chosen already. NULL: there is but one. */
+    bool (*limit)(int instruction_set);
+
     /* Writes a line per fact, for `tandem doctor`. */
     void (*describe)(FILE *out);
 } tdi_device_interface;
@@ -44,6 +49,7 @@ struct tdi_device {
     char name[16];                    /* "cpu:0" */
     char identity[192];               /* processor, instruction set, libraries: the tuning cache's key of the machine */
     int threads;                      /* threads that its kernels may share work among, >= 1 */
+    int instruction_set;              /* its rank among those that its kernels are made for */
     int batch_interleaved;            /* samples of a block of batch-interleaved values; 0: its kernels take none */
     const tdi_kernel *const *kernels; /* best first, NULL-terminated */
     const char *no_bfloat16;          /* why it is not faster in bfloat16 ("this CPU has neither AMX nor AVX512-BF16"),

@@ -60,6 +60,9 @@ struct tdi_graph {
     bool norms;                 /* updates need gradients' norms: replicas cut updates between the blocks of these */
     const tdi_def_use *def_use; /* of the finished graph: set by tdi_schedule_make; NULL before */
     bool effects_last;          /* the schedule puts every effect behind the last collective, which may break */
+    int64_t rows;               /* of the largest global batch, where `exchanged`; 0: it is not known */
+    bool gathers_factors;       /* set by the fuse pass: the graph is for batches of at most `rows` */
+    bool exchanged;             /* shards of other processes: REDUCEs bring the sums of gradients (tdi_all_reduce) */
     tdi_error error;
 };
 

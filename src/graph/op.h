@@ -97,7 +97,7 @@ struct tdi_op {
     tdi_share_rule share;
     bool dealt;       /* threads, and shards, that share it read each their own elements of what they read whole */
     bool update_rows; /* update phase: replicas and threads divide it by rows; else as a flat run, if they can */
-    bool reduces;     /* update phase: it reads the gradients of its variable in the arenas of all shards */
+    bool reduces;     /* update phase: it reads the gradients of its variable of all shards, or their sum */
     bool read_by_all; /* update phase: every replica reads the whole value, so all meet between it and its readers */
 
     /* ---- fusion: what the op can compute besides; set up in its attributes by fuse.c and fold.c ---- */

@@ -523,6 +523,23 @@ const char *tdi_link_name(const tdi_link *link)
     return link->name;
 }
 
+void tdi_link_set_name(tdi_link *link, const char *name)
+{
+    snprintf(link->name, sizeof link->name, "%s", name);
+}
+
+void tdi_link_tell_loss(const char *name, const tdi_error *why, tdi_error *lost)
+{
+    size_t length = strlen(name);
+    const char *how = why->message;
+    if (strncmp(how, name, length) == 0 && strncmp(how + length, ": ", 2) == 0)
+        how += length + 2;
+    if (why->status == TD_STOPPED)
+        tdi_fail(lost, TD_IO, "%s has left", name);
+    else
+        tdi_fail(lost, TD_IO, "%s is lost: %s", name, how);
+}
+
 void tdi_link_renew_keys_after(tdi_link *link, uint64_t bytes)
 {
     link->renew_after = bytes;

@@ -68,6 +68,11 @@ int tdi_link_descriptor(const tdi_link *link);
 uint32_t tdi_link_events(const tdi_link *link); /* EPOLLIN, EPOLLOUT */
 tdi_link_state tdi_link_get_state(const tdi_link *link);
 const char *tdi_link_name(const tdi_link *link); /* borrowed */
+/* The peer's name from now on, when it has said who it is. */
+void tdi_link_set_name(tdi_link *link, const char *name);
+/* What `lost` was told, for those who know the peer as `name`: "worker 1 has left", "worker 1 is lost: the connection
+ * was cut". TD_IO. */
+void tdi_link_tell_loss(const char *name, const tdi_error *why, tdi_error *lost);
 /* For tests: new keys after so many bytes, instead of 2^35. */
 void tdi_link_renew_keys_after(tdi_link *link, uint64_t bytes);
 

@@ -131,6 +131,10 @@ td_status tdi_ucx_engine(const tdi_ucx_spec *spec, tdi_engine **engine, tdi_erro
 /* "1.13.1"; peers have to be of the same 1.13. NULL: there is no UCX here, `error` says why. Loads UCX. */
 const char *tdi_ucx_version(tdi_error *error);
 
+/* UCX for peers whose addresses have bytes and no link, and TLS for all others, by their links. Fails as tdi_ucx_engine
+ * does. */
+td_status tdi_mixed_engine(const tdi_ucx_spec *spec, tdi_engine **engine, tdi_error *error);
+
 enum { TDI_UCX_HOST_BYTES = 128 };
 /* A text that is the same in processes which can share memory by UCX: of one host, its namespaces, /dev/shm and user.
  */

@@ -206,7 +206,9 @@ static tdi_node *emit_reduction(const builder *b, tdi_variable *variable, tdi_no
     b->graph->scope = variable->layer;
     tdi_node *node = tdi_place_output(b->graph, gradient, TDI_HOME_GRADIENT, variable, 0);
     float scale = b->model->state->optimizer.loss_scale_factor;
-    if (b->graph->shards > 1)
+    if (b->graph->exchanged)
+        node = tdi_all_reduce(b->graph, node, variable);
+    else if (b->graph->shards > 1)
         node = tdi_reduce_scatter(b->graph, node, variable);
     if (scale > 0)
         node = tdi_reduced_gradient(tdi_affine(b->graph, node, 1.0f / scale, 0), variable);
@@ -274,7 +276,7 @@ static td_status emit_backward(builder *b, tdi_node *loss)
     return b->graph->error.status;
 }
 
-/* Emits the updates from gradients that a TDI_GRADIENTS step has left in the first shard's arena. */
+/* Emits the updates from the reduced gradients that a TDI_GRADIENTS step has left. */
 static td_status emit_apply(const builder *b)
 {
     reductions all;
@@ -461,6 +463,8 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
         return tdi_no_memory(error);
     program->graph->shards = target->shards;
     program->graph->effects_last = target->effects_last;
+    program->graph->exchanged = target->exchanged;
+    program->graph->rows = target->exchanged ? target->rows : 0;
     builder b = {
         .model = model, .architecture = model->architecture, .program = program, .graph = program->graph, .mode = mode};
     b.bfloat16 = target->device && !target->device->no_bfloat16 && !target->float32;

@@ -58,6 +58,8 @@ typedef struct tdi_target {
     const tdi_device *device; /* NULL: float32 throughout */
     bool float32;             /* float32 even where layers are to compute in bfloat16 */
     bool effects_last;        /* nothing that outlives a step is written before its last collective, which may break */
+    bool exchanged;           /* other processes compute some of the shards */
+    int64_t rows;             /* `exchanged`: of the largest batch, which decides what travels; 0: it is not known */
 } tdi_target;
 
 /* Emits the graph, runs the passes and schedules it. The graph's inputs are the model's, then the targets,

@@ -35,7 +35,7 @@
     X(count_valid) X(valid_weights) X(class_weights) X(batch_mean) X(batch_mean_grad)                                  \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(in_top_k)                              \
     X(accumulate) X(class_pairs) X(count_pairs) X(buckets) X(bucket_sums)                                              \
-    X(regularization) X(regularize) X(all_gather) X(reduce_scatter)                                                    \
+    X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(all_reduce)                                      \
     X(accumulate_gradient) X(squared_norm) X(clip_factor) X(clip_by_norm)                                              \
     X(sgd) X(adam) X(gather_update) X(matmul_update) X(leave_gradient) X(joint_update) X(moving_average)
 /* clang-format on */
@@ -170,6 +170,9 @@ typedef struct tdi_matmul_attrs {
     bool transpose_a, transpose_b;
     int activation; /* set by the fuse pass; an element-wise td_activation whose derivative comes from its output */
     int slope;      /* set by the fuse pass, where b is transposed: f, such a function; TD_LINEAR: none */
+    /* Set by the fuse pass, of a leave_gradient that other processes take part in. Above 0: always the factors, in a
+     * value of so many floats, which an all_gather brings to all; below 0: always the product, for an all_reduce. */
+    int64_t factors;
 } tdi_matmul_attrs;
 tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_a, bool transpose_b);
 
@@ -469,9 +472,12 @@ float tdi_tree_sum(float *const *values, int count, int64_t offset);
 typedef struct tdi_reduce_scatter_attrs {
     int shards; /* set by the constructor, from the graph */
 } tdi_reduce_scatter_attrs;
-/* The sum over shards of a variable's gradient by tdi_tree_sum, in shard 0's arena; each replica computes its own
- * range. In the update phase. */
+/* The sum over shards of a variable's gradient by tdi_tree_sum, among the reduced gradients, which are in shard 0's
+ * arena; each replica computes its own range. In the update phase. */
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
+/* The same sum where other processes compute some of the shards: a REDUCE has brought it to the reduced gradients, so
+ * that nothing is left to compute. */
+tdi_node *tdi_all_reduce(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
 
 /* ---- regularizers ---- */
 
@@ -552,18 +558,24 @@ typedef struct tdi_matmul_update_attrs {
 enum { TDI_LARGE_PRODUCT = 256 };
 
 /* leave_gradient, what a shard leaves of a gradient a' . b to a joint update, in the gradient's place (float32). The
- * factors, a and then b, where they are much smaller than the product, because rows are few; else the product.
- * Attributes are a matmul's. Only the fuse pass makes it. Both functions are for kernels: whether it leaves factors,
- * and leaving them. */
+ * factors, a and then b, where they are much smaller than the product, because rows are few; else the product; unless
+ * the attributes, which are a matmul's, say which. Only the fuse pass makes it. Both functions are for kernels: whether
+ * it leaves factors, and leaving them. */
 bool tdi_leaves_factors(const tdi_call *call);
+/* Of a graph that other processes take part in: had the shards of a batch of graph->rows better send each other the
+ * factors of a weight's gradient, of `positions` rows each row of the batch? *factors: the floats of the shard that has
+ * the most. They are at most half of what would travel, and the update multiplies all rows in each process. */
+bool tdi_gathers_factors(const tdi_graph *graph, const td_shape *weight, int64_t positions, int64_t *factors);
 void tdi_leave_factors(const tdi_call *call);
 
 /* Attributes of joint_update, the update of a weight by all replicas together from what the shards left: inputs weight,
- * what this shard left, slots. Only the fuse pass makes it. */
+ * what this shard left, or with `factors` what all have left, gathered, [shards, factors]; slots. Only the fuse pass
+ * makes it. */
 typedef struct tdi_joint_update_attrs {
     tdi_matmul_update_attrs of;
     int shards;
     int64_t positions; /* rows of a and b for each row of the batch */
+    int64_t factors;   /* 0: in the gradient's place */
 } tdi_joint_update_attrs;
 typedef struct tdi_left_gradient {
     const float *gradient; /* NULL: the factors were left */

@@ -198,12 +198,41 @@ static bool fuse_matmul_update(tdi_rewriter *r, tdi_node *node)
            tdi_remark(r, node, "matmul", optimizer->name);
 }
 
+/* Where other processes have some of the shards, and rows are too many for factors: the product that one process would
+ * compute in the update, with the same bits. */
+static bool leave_product(tdi_rewriter *r, tdi_node *gradient)
+{
+    tdi_matmul_attrs attrs = *(const tdi_matmul_attrs *)gradient->attrs;
+    attrs.factors = -1;
+    return tdi_replace(gradient, &tdi_op_leave_gradient, &attrs, 2, gradient->in) != NULL &&
+           tdi_remark(r, gradient, "matmul", "all_reduce");
+}
+
+/* Where they are few: the factors, which are gathered where the gradient would have been reduced. */
+static bool gather_factors(tdi_node *sum, int64_t factors)
+{
+    tdi_node *gradient = sum->in[0];
+    tdi_matmul_attrs attrs = *(const tdi_matmul_attrs *)gradient->attrs;
+    attrs.factors = factors;
+    if (!tdi_replace(gradient, &tdi_op_leave_gradient, &attrs, 2, gradient->in) ||
+        !tdi_replace(sum, &tdi_op_all_gather, NULL, 1, sum->in))
+        return false;
+    gradient->shape = (td_shape){.rank = 1, .dim = {factors}};
+    sum->shape = (td_shape){.rank = 2, .dim = {sum->graph->shards, factors}};
+    gradient->home = sum->home = TDI_HOME_EXCHANGE;
+    gradient->variable = sum->variable = NULL;
+    sum->update_phase = false;
+    sum->graph->gathers_factors = true;
+    return true;
+}
+
 /* Of several shards: each leaves what the update computes the sum of their gradients from. Replicas share the update by
  * rows. What reads the new weight before they meet (an average) would go on with other ranges: then it is left. */
 static bool fuse_joint_update(tdi_rewriter *r, tdi_node *node)
 {
     const tdi_op *optimizer = node->op;
-    tdi_node *sum = node->in[1], *gradient = sum->op == &tdi_op_reduce_scatter ? sum->in[0] : NULL;
+    tdi_node *sum = node->in[1];
+    tdi_node *gradient = sum->op == &tdi_op_reduce_scatter || sum->op == &tdi_op_all_reduce ? sum->in[0] : NULL;
     if (!gradient || tdi_use_count(r->def_use, node) || tdi_use_count(r->def_use, sum) != 1 ||
         !is_own_product(r, gradient) || !is_float32(gradient->in[1]) || !tdi_shape_has_batch(&gradient->in[0]->shape))
         return false;
@@ -211,10 +240,15 @@ static bool fuse_joint_update(tdi_rewriter *r, tdi_node *node)
     tdi_joint_update_attrs attrs = {.of = {optimizer, *(const tdi_optimizer_attrs *)node->attrs},
                                     .shards = node->graph->shards,
                                     .positions = tdi_shape_per_row(a) / a->dim[a->rank - 1]};
+    bool exchanged = sum->op == &tdi_op_all_reduce;
+    if (exchanged && !tdi_gathers_factors(node->graph, &gradient->shape, attrs.positions, &attrs.factors))
+        return leave_product(r, gradient);
+    if (exchanged && !gather_factors(sum, attrs.factors))
+        return false;
     if (!tdi_replace(node, &tdi_op_joint_update, &attrs, node->n_in, node->in))
         return false;
     gradient->op = &tdi_op_leave_gradient;
-    node->in[1] = gradient;
+    node->in[1] = exchanged ? sum : gradient;
     return tdi_remark(r, node, "matmul", optimizer->name);
 }
 

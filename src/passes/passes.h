@@ -52,7 +52,8 @@ typedef tdi_vec(tdi_scheduled) tdi_schedule;
  * bucket's reduction begins when it is ready, and is finished when the next one is, so that backpropagation goes on in
  * between. Updates that need norms of gradients come after all of backpropagation.
  *
- * Where graph->effects_last is set, nothing that outlives the step is written before the last FINISH: no weight, slot,
+ * Where graph->effects_last is set, buckets are finished when backpropagation is, all of them then under way, and
+ * nothing that outlives the step is written before the last FINISH: no weight, slot,
  * moving statistic, state or metric. Accumulators of gradients whose norm is clipped are the exception: the norm is
  * taken of what they hold, so they are written before it is gathered.
  *

@@ -2,7 +2,8 @@
  *
  * Updates run in the middle of backpropagation, as soon as they can: their gradients are in the caches then, and while
  * one bucket of gradients is reduced the next is computed. An update waits for all readers of the old weight and for
- * every value that it reads; each of these blocks it once, and it is ready when none is left.
+ * every value that it reads; each of these blocks it once, and it is ready when none is left. Where effects come last
+ * no update can run before the end, so that nobody waits for a bucket before all are under way.
  *
  * Nodes stay in creation order otherwise: nothing is moved to save memory. */
 
@@ -20,6 +21,10 @@ typedef struct update {
     int blockers;        /* what the update waits for, see each_blocked */
 } update;
 
+typedef struct pending_update {
+    int update, collective;
+} pending_update;
+
 typedef struct scheduler {
     const tdi_graph *graph;
     const tdi_def_use *def_use;
@@ -29,12 +34,11 @@ typedef struct scheduler {
     int *round;      /* by id, of the update phase's nodes: how many meetings about norms come before it */
     update *updates; /* in the order of their first nodes */
     int n_updates;
-    tdi_vec(int) bucket;            /* updates that are ready since the last begin */
-    tdi_vec(int) pending;           /* updates whose reduction has begun and is not finished */
-    tdi_vec(int) reduced;           /* updates whose reduction is finished, put off as effects come last */
-    tdi_vec(tdi_scheduled) put_off; /* to the end of the step */
+    tdi_vec(int) bucket;             /* updates that are ready since the last begin */
+    tdi_vec(pending_update) pending; /* whose reduction has begun and is not finished, in this order */
+    tdi_vec(int) reduced;            /* updates whose reduction is finished, put off as effects come last */
+    tdi_vec(tdi_scheduled) put_off;  /* to the end of the step */
     int64_t bucket_bytes;
-    int pending_collective;
     bool failed; /* memory */
 } scheduler;
 
@@ -171,21 +175,32 @@ static bool puts_off_updates(const scheduler *s)
 
 static void finish_pending(scheduler *s)
 {
-    if (!s->pending.count)
-        return;
-    add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = s->pending_collective});
-    for (int i = 0; i < s->pending.count; i++)
+    int finished = -1;
+    for (int i = 0; i < s->pending.count; i++) {
+        pending_update pending = s->pending.at[i];
+        if (pending.collective != finished)
+            add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = pending.collective});
+        finished = pending.collective;
         if (!puts_off_updates(s))
-            add_update(s, &s->updates[s->pending.at[i]]);
-        else if (!tdi_push(&s->reduced, s->pending.at[i]))
+            add_update(s, &s->updates[pending.update]);
+        else if (!tdi_push(&s->reduced, pending.update))
             s->failed = true;
+    }
     s->pending.count = 0;
+}
+
+static bool reads_gathered(const tdi_node *node)
+{
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i] && node->in[i]->op->gathers)
+            return true;
+    return false;
 }
 
 static bool reduces(const update *update)
 {
     for (int i = 0; i < update->nodes.count; i++)
-        if (update->nodes.at[i]->op->reduces)
+        if (update->nodes.at[i]->op->reduces && !reads_gathered(update->nodes.at[i]))
             return true;
     return false;
 }
@@ -234,11 +249,11 @@ static void close_bucket(scheduler *s)
     if (!s->bucket.count)
         return;
     int collective = begin_collective(s, reduction_of(s));
-    finish_pending(s);
+    if (!s->graph->effects_last)
+        finish_pending(s);
     for (int i = 0; i < s->bucket.count; i++)
-        if (!tdi_push(&s->pending, s->bucket.at[i]))
+        if (!tdi_push(&s->pending, ((pending_update){s->bucket.at[i], collective})))
             s->failed = true;
-    s->pending_collective = collective;
     s->bucket.count = 0;
     s->bucket_bytes = 0;
 }

@@ -50,7 +50,7 @@ typedef struct tdi_bindings {
     float *values;              /* variables */
     float *const *slots;        /* optimizer state */
     float *gradients;           /* the shard's own arena */
-    float *reduced;             /* shard 0's arena, where reduced gradients go */
+    float *reduced;             /* where reduced gradients go: shard 0's arena, or one that an exchange fills */
     char *exchange;             /* tdi_plan_exchange_bytes, shared by all shards */
     double *metrics;            /* [slots][2] */
     const tdi_control *control; /* [threads]: each thread writes its own between steps */

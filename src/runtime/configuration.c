@@ -62,7 +62,7 @@ static td_status need_runtimes(td_model *model, tdi_error *error)
         return tdi_no_memory(error);
     td_status status = add_runtime(model, NULL, &by_rules, error);
     if (status == TD_OK)
-        model->runtimes->rules = (tdi_configuration){.division = by_rules->division};
+        model->runtimes->rules = (tdi_configuration){.division = by_rules->division, .float32 = by_rules->float32};
     else
         tdi_model_drop_runtimes(model);
     return status;

@@ -12,7 +12,7 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
                                         .values = runtime->state->host_values,
                                         .slots = runtime->state->host_slots,
                                         .gradients = state->gradients,
-                                        .reduced = runtime->gradients[0],
+                                        .reduced = tdi_reduced_gradients(runtime),
                                         .exchange = runtime->modes[mode].exchange,
                                         .metrics = state->metrics[mode],
                                         .control = worker->control,
@@ -133,7 +133,7 @@ td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_pl
 {
     if (mode != TDI_APPLY)
         TDI_TRY(tdi_model_check_rows(runtime->model, rows, error));
-    TDI_TRY(tdi_make_mode(runtime, mode, error));
+    TDI_TRY(tdi_make_mode(runtime, mode, rows, error));
     for (int p = runtime->division.own_first; p < tdi_own_end(&runtime->division); p++) {
         int64_t own = mode == TDI_APPLY ? 1 : tdi_shard_rows(runtime, p, rows);
         TDI_TRY(plan_of(runtime, p, mode, own, &plans[p], error));

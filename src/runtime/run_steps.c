@@ -17,6 +17,7 @@
 #include "comm/exchange.h"
 #include "runtime/inputs.h"
 #include "runtime/runtime_struct.h"
+#include "runtime/share_results.h"
 
 typedef struct run {
     tdi_runtime *runtime;
@@ -449,61 +450,12 @@ static bool moves_something(const tdi_collectives *collectives)
     return false;
 }
 
-/* What a process tells the others of a job that has ended, its shards' accumulators behind it. */
-typedef struct report {
-    int64_t done;
-    int64_t stopped;
-} report;
-
-static double *report_sums(char *reports, size_t size, int process)
-{
-    return (double *)(void *)(reports + (size_t)process * size + sizeof(report));
-}
-
-static void copy_sums(run *r, char *reports, size_t size, int process, bool to)
-{
-    const tdi_deal *deal = r->runtime->strategy->deal;
-    size_t bytes = tdi_metric_bytes(&r->runtime->modes[r->job->mode].program.slots);
-    char *sums = (char *)report_sums(reports, size, process);
-    for (int p = deal->first_shard[process]; p < deal->first_shard[process + 1]; p++, sums += bytes) {
-        double *metrics = r->runtime->shards[p].metrics[r->job->mode];
-        to ? memcpy(sums, metrics, bytes) : memcpy(metrics, sums, bytes);
-    }
-}
-
-/* All accumulators in all processes, and whether any of them was stopped. */
-static td_status share_results(run *r, tdi_error *error)
-{
-    const tdi_deal *deal = r->runtime->strategy->deal;
-    size_t most = 0, bytes = tdi_metric_bytes(&r->runtime->modes[r->job->mode].program.slots);
-    for (int process = 0; process < deal->processes; process++) {
-        size_t own = (size_t)(deal->first_shard[process + 1] - deal->first_shard[process]);
-        most = own > most ? own : most;
-    }
-    size_t size = sizeof(report) + most * bytes;
-    bool stopped = r->done < r->job->steps || (r->job->stop && atomic_load(r->job->stop));
-    char *reports = tdi_buffer_create(size * (size_t)deal->processes);
-    if (!reports)
-        return tdi_no_memory(error);
-    *(report *)(void *)(reports + (size_t)deal->self * size) = (report){r->done, stopped};
-    copy_sums(r, reports, size, deal->self, true);
-    td_status status = tdi_exchange_gather(r->exchange, reports, size, error);
-    for (int process = 0; process < deal->processes && status == TD_OK; process++) {
-        report *of = (report *)(void *)(reports + (size_t)process * size);
-        if (process != deal->self)
-            copy_sums(r, reports, size, process, false);
-        if (of->stopped)
-            status = TD_STOPPED;
-    }
-    tdi_buffer_free(reports);
-    return status;
-}
-
 /* The job's outcome, which is the same in all processes: what fails in one breaks the others' steps. */
 static td_status agree(run *r, td_status status, tdi_error *error)
 {
+    bool stopped = r->done < r->job->steps || (r->job->stop && atomic_load(r->job->stop));
     if (status == TD_OK || status == TD_STOPPED)
-        return share_results(r, error);
+        return tdi_share_results(r->runtime, r->job, stopped, error);
     tdi_exchange_break(r->exchange, error);
     return status;
 }
@@ -517,7 +469,11 @@ static td_status run_job(run *r, tdi_error *error)
     r->alone = runs_alone(r);
     bool consumes = tdi_trains(job->mode);
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
+    if (r->exchange && r->noted)
+        TDI_TRY(tdi_exchange_trace(r->exchange, runtime->model->context->trace, error));
     run_all(r);
+    if (r->exchange && r->noted)
+        TDI_TRY(tdi_exchange_trace(r->exchange, NULL, error));
     if (consumes)
         tdi_model_state_write_values(runtime->state);
     job->done = r->done;
@@ -627,5 +583,6 @@ bool tdi_runtime_has_gradients(const tdi_runtime *runtime)
 
 float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *variable)
 {
-    return runtime->gradients[0] ? runtime->gradients[0] + variable->offset : NULL;
+    float *gradients = tdi_reduced_gradients(runtime);
+    return gradients ? gradients + variable->offset : NULL;
 }

@@ -20,6 +20,12 @@ tdi_device *tdi_shard_device(const tdi_runtime *runtime, int shard)
         ->devices[tdi_is_remote(runtime, shard) ? 0 : (shard - d->own_first) * runtime->n_devices / tdi_own_shards(d)];
 }
 
+void tdi_runtime_own_shards(const tdi_runtime *runtime, int *first, int *end)
+{
+    *first = runtime->division.own_first;
+    *end = tdi_own_end(&runtime->division);
+}
+
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime)
 {
     return runtime->devices[0];
@@ -95,6 +101,7 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_configuration *con
         runtime->sharing = configuration->sharing;
     } else {
         TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
+        runtime->float32 = runtime->strategy->float32;
         if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model))
             tdi_say_float32(model, runtime->devices[0]->no_bfloat16);
     }
@@ -215,6 +222,8 @@ void tdi_runtime_free(tdi_runtime *runtime)
     free(runtime->shards);
     free(runtime->traced.tracks);
     free(runtime->gradients);
+    if (runtime->n_devices)
+        runtime->devices[0]->release(runtime->devices[0], runtime->sums);
     tdi_buffer_free(runtime->workers);
     tdi_close_devices(runtime->devices, runtime->n_devices);
     free(runtime);
@@ -232,6 +241,7 @@ static td_status connect_workers(const tdi_runtime *runtime, tdi_mode_state *sta
                             .collectives = &state->program.collectives,
                             .shards = d->shards,
                             .gradients = runtime->gradients,
+                            .sums = &runtime->sums,
                             .exchange = &state->exchange};
     state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
     if (!state->communicators)
@@ -244,7 +254,7 @@ static td_status connect_workers(const tdi_runtime *runtime, tdi_mode_state *sta
     return status;
 }
 
-static td_status make_program(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
+static td_status make_program(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_error *error)
 {
     tdi_mode_state *state = &runtime->modes[mode];
     const tdi_division *d = &runtime->division;
@@ -252,19 +262,22 @@ static td_status make_program(tdi_runtime *runtime, tdi_mode mode, tdi_error *er
                          .groups = d->groups,
                          .device = runtime->devices[0],
                          .float32 = runtime->float32,
-                         .effects_last = runtime->strategy->can_break};
+                         .effects_last = runtime->strategy->can_break,
+                         .exchanged = runtime->strategy->exchange != NULL,
+                         .rows = rows};
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
     tdi_control_reckon(&state->control, state->program.graph);
     return TD_OK;
 }
 
-/* Makes the mode's program, and communicators for it: new ones when a step has broken those before. */
-td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
+td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_error *error)
 {
     tdi_mode_state *state = &runtime->modes[mode];
+    if (state->made && state->program.graph->gathers_factors && rows > state->program.graph->rows)
+        tdi_runtime_drop_mode(runtime, mode);
     if (!state->made)
-        TDI_TRY(make_program(runtime, mode, error));
+        TDI_TRY(make_program(runtime, mode, rows, error));
     if (!state->sums)
         state->sums = calloc(1, tdi_metric_bytes(&state->program.slots));
     if (!state->sums)
@@ -297,30 +310,34 @@ static td_status need_metrics(tdi_runtime *runtime, int shard, tdi_mode mode, td
 
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
 {
-    TDI_TRY(tdi_make_mode(runtime, mode, error));
+    TDI_TRY(tdi_make_mode(runtime, mode, 0, error));
     for (int p = 0; p < runtime->division.shards; p++)
         TDI_TRY(need_metrics(runtime, p, mode, error));
     return TD_OK;
 }
 
-/* `plan` NULL: the shard is another process's. */
+/* An arena of the trained variables, if there is none yet. */
+static td_status need_arena(const tdi_runtime *runtime, tdi_device *device, float **arena, bool *grown,
+                            tdi_error *error)
+{
+    if (*arena)
+        return TD_OK;
+    *arena = tdi_device_memory(device, (size_t)runtime->model->architecture->trained * sizeof(float), error);
+    *grown = true;
+    return *arena ? TD_OK : TD_NO_MEMORY;
+}
+
 static td_status grow_shard(tdi_runtime *runtime, int index, tdi_mode mode, const tdi_plan *plan, bool *grown,
                             tdi_error *error)
 {
     tdi_shard_state *state = &runtime->shards[index];
     tdi_device *device = tdi_shard_device(runtime, index);
-    if (plan)
-        TDI_TRY(
-            grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
-    if (tdi_trains(mode) && !state->gradients) {
-        state->gradients =
-            tdi_device_memory(device, (size_t)runtime->model->architecture->trained * sizeof(float), error);
-        runtime->gradients[index] = state->gradients;
-        *grown = true;
-        if (!state->gradients)
-            return TD_NO_MEMORY;
-    }
-    return need_metrics(runtime, index, mode, error);
+    TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
+    if (!tdi_trains(mode))
+        return TD_OK;
+    td_status status = need_arena(runtime, device, &state->gradients, grown, error);
+    runtime->gradients[index] = state->gradients;
+    return status;
 }
 
 static td_status grow_scratch(tdi_runtime *runtime, int worker_index, size_t need, bool *grown, tdi_error *error)
@@ -348,11 +365,13 @@ static td_status grow_exchange(tdi_runtime *runtime, tdi_mode mode, const tdi_pl
 
 td_status tdi_grow_memory(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, bool *grown, tdi_error *error)
 {
+    if (tdi_trains(mode) && runtime->strategy->exchange)
+        TDI_TRY(need_arena(runtime, runtime->devices[0], &runtime->sums, grown, error));
     for (int p = 0; p < runtime->division.shards; p++) {
-        bool remote = tdi_is_remote(runtime, p);
-        TDI_TRY(grow_shard(runtime, p, mode, remote ? NULL : plans[p], grown, error));
-        if (remote)
+        TDI_TRY(need_metrics(runtime, p, mode, error));
+        if (tdi_is_remote(runtime, p))
             continue;
+        TDI_TRY(grow_shard(runtime, p, mode, plans[p], grown, error));
         TDI_TRY(grow_exchange(runtime, mode, plans[p], error));
         TDI_TRY(grow_scratch(runtime, tdi_worker_of(runtime, p), tdi_plan_scratch_bytes(plans[p]), grown, error));
     }
@@ -371,11 +390,13 @@ size_t tdi_packed_bytes(const tdi_shard_state *shard)
 double tdi_runtime_bytes(const tdi_runtime *runtime)
 {
     double bytes = 0;
+    double arena = (double)runtime->model->architecture->trained * sizeof(float);
     for (int p = 0; runtime->shards && p < runtime->division.shards; p++) {
         const tdi_shard_state *shard = &runtime->shards[p];
         bytes += (double)tdi_packed_bytes(shard) + (double)shard->activation_bytes;
-        bytes += shard->gradients ? (double)runtime->model->architecture->trained * sizeof(float) : 0;
+        bytes += shard->gradients ? arena : 0;
     }
+    bytes += runtime->sums ? arena : 0;
     for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
         bytes += (double)runtime->workers[w].scratch_bytes * runtime->division.threads;
     return bytes;
@@ -398,6 +419,8 @@ void tdi_runtime_give_back(tdi_runtime *runtime)
         shard->gradients = runtime->gradients[p] = NULL;
         shard->activation_bytes = 0;
     }
+    runtime->devices[0]->release(runtime->devices[0], runtime->sums);
+    runtime->sums = NULL;
     for (int w = 0; w < d->workers; w++) {
         for (int thread = 0; thread < d->threads; thread++)
             drop(runtime->devices[0], &runtime->workers[w].scratch[thread]);

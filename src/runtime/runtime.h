@@ -92,6 +92,8 @@ int64_t tdi_input_bytes_per_row(const td_model *model, tdi_mode mode, int slot);
 /* Whole numbers of a slot, indices or classes, are below this. */
 int64_t tdi_input_limit(const td_model *model, int slot);
 
+/* Which shards of all the runtime's own process computes: [*first, *end). */
+void tdi_runtime_own_shards(const tdi_runtime *runtime, int *first, int *end);
 /* The device that the first shard runs on. */
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
 

@@ -72,7 +72,8 @@ struct tdi_runtime {
     tdi_idle_threads idle;
     bool is_trial; /* its threads are used as tdi_fix_threads says, and not as the governor would */
     tdi_shard_state *shards;
-    float **gradients; /* [shards]: every shard's arena */
+    float **gradients; /* [shards]: every shard's arena; NULL of those of other processes */
+    float *sums;       /* where an exchange brings the sums over all shards; NULL: shard 0's arena serves */
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
@@ -145,8 +146,10 @@ void tdi_runtime_drop_mode(tdi_runtime *runtime, tdi_mode mode);
 /* Makes the mode's program and every shard's accumulators, before its first step. */
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 
-/* Makes the mode's program, and communicators for it: new ones when a step has broken those before. */
-td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
+/* Makes the mode's program, for steps of `rows` rows (0: it is not known of how many) and fewer, and communicators for
+ * it: new ones when a step has broken those before. Where a program is not for so many rows, another takes its place.
+ */
+td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_error *error);
 /* Memory for a step of these plans, [shards]; *grown: addresses have changed. */
 td_status tdi_grow_memory(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, bool *grown, tdi_error *error);
 /* Bytes of packed weights that a shard's plans hold. */
@@ -200,10 +203,16 @@ static inline int tdi_worker_first_shard(const tdi_runtime *runtime, int worker)
     return d->own_first + tdi_own_shards(d) * worker / d->workers;
 }
 
-/* Another process computes the shard. Here it has a gradient arena and accumulators, which that process fills. */
+/* Another process computes the shard. Here it has accumulators, which are brought when a job ends. */
 static inline bool tdi_is_remote(const tdi_runtime *runtime, int shard)
 {
     return shard < runtime->division.own_first || shard >= tdi_own_end(&runtime->division);
+}
+
+/* Where reduced gradients stand, in the layout of the gradient arenas. */
+static inline float *tdi_reduced_gradients(const tdi_runtime *runtime)
+{
+    return runtime->sums ? runtime->sums : runtime->gradients[0];
 }
 
 static inline int tdi_worker_of(const tdi_runtime *runtime, int shard)

@@ -50,7 +50,7 @@ static td_status connect(const tdi_strategy *strategy, const tdi_group_spec *gro
 /* ---- what the processes say ---- */
 
 typedef struct member_facts {
-    int devices, cores, shards, by_rows;
+    int devices, cores, shards, by_rows, instruction_set, bfloat16;
 } member_facts;
 
 static td_status read_facts(const td_cluster *cluster, int member, const tdi_shared *shared, member_facts *facts,
@@ -58,8 +58,9 @@ static td_status read_facts(const td_cluster *cluster, int member, const tdi_sha
 {
     json_t *json = json_loadb(shared->bytes, shared->size, 0, NULL);
     bool good = json &&
-                json_unpack(json, "{s:i, s:i, s:i, s:b}", "devices", &facts->devices, "cores", &facts->cores, "shards",
-                            &facts->shards, "by rows", &facts->by_rows) == 0 &&
+                json_unpack(json, "{s:i, s:i, s:i, s:b, s:i, s:b}", "devices", &facts->devices, "cores", &facts->cores,
+                            "shards", &facts->shards, "by rows", &facts->by_rows, "instruction set",
+                            &facts->instruction_set, "bfloat16", &facts->bfloat16) == 0 &&
                 facts->devices >= 1 && facts->devices <= TDI_MAX_SHARDS && facts->cores >= 1 && facts->shards >= 0;
     json_decref(json);
     if (good)
@@ -71,8 +72,9 @@ static td_status read_facts(const td_cluster *cluster, int member, const tdi_sha
 
 static td_status hear_all(td_cluster *cluster, const member_facts *own, member_facts *facts, tdi_error *error)
 {
-    json_t *json = json_pack("{s:i, s:i, s:i, s:b}", "devices", own->devices, "cores", own->cores, "shards",
-                             own->shards, "by rows", own->by_rows);
+    json_t *json =
+        json_pack("{s:i, s:i, s:i, s:b, s:i, s:b}", "devices", own->devices, "cores", own->cores, "shards", own->shards,
+                  "by rows", own->by_rows, "instruction set", own->instruction_set, "bfloat16", own->bfloat16);
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     tdi_shared *all = calloc((size_t)cluster->members, sizeof *all);
     td_status status = text && all ? tdi_cluster_share(cluster, text, strlen(text), all, error) : tdi_no_memory(error);
@@ -181,22 +183,58 @@ static td_status make(td_cluster *cluster, const member_facts *facts, const tdi_
     return TD_OK;
 }
 
-td_status tdi_multi_worker(td_cluster *cluster, const td_model *model, tdi_device *const *devices, int count,
+/* Updates are computed in every process, and have to have the same bits: by the lowest instruction set of all. */
+static td_status limit_instructions(const td_cluster *cluster, const member_facts *facts, tdi_error *error)
+{
+    int lowest = 0;
+    for (int i = 1; i < cluster->members; i++)
+        lowest = facts[i].instruction_set < facts[lowest].instruction_set ? i : lowest;
+    if (facts[cluster->self].instruction_set == facts[lowest].instruction_set)
+        return TD_OK;
+    for (int type = 0; tdi_device_interfaces[type]; type++)
+        if (tdi_device_interfaces[type]->limit && !tdi_device_interfaces[type]->limit(facts[lowest].instruction_set))
+            return tdi_fail(error, TD_UNSUPPORTED,
+                            "%s has older vector instructions than this process, where models compute by newer ones "
+                            "already; compile the models of the cluster before others are used",
+                            td_cluster_task_name(cluster, lowest));
+    tdi_log(cluster->context, TD_LOG_INFO, "computing by the vector instructions that %s has too",
+            td_cluster_task_name(cluster, lowest));
+    return TD_OK;
+}
+
+static td_status look_at_devices(const td_model *model, const char *list, member_facts *facts, tdi_error *error)
+{
+    tdi_device *devices[TDI_MAX_SHARDS];
+    int count;
+    TDI_TRY(tdi_open_devices(list, devices, &count, error));
+    *facts = (member_facts){.devices = count,
+                            .shards = model->compiled.shards,
+                            .by_rows = tdi_has_convolutions(model),
+                            .instruction_set = devices[0]->instruction_set,
+                            .bfloat16 = !devices[0]->no_bfloat16};
+    for (int i = 0; i < count; i++)
+        facts->cores += devices[i]->threads;
+    facts->cores = facts->cores < tdi_cores_allowed() ? facts->cores : tdi_cores_allowed();
+    tdi_close_devices(devices, count);
+    return TD_OK;
+}
+
+td_status tdi_multi_worker(td_cluster *cluster, const td_model *model, const char *devices,
                            const tdi_strategy **strategy, tdi_error *error)
 {
-    member_facts own = {.devices = count, .shards = model->compiled.shards, .by_rows = tdi_has_convolutions(model)};
+    member_facts own;
     *strategy = NULL;
     if (!cluster->exchange)
         return TD_OK;
-    for (int i = 0; i < count; i++)
-        own.cores += devices[i]->threads;
-    own.cores = own.cores < tdi_cores_allowed() ? own.cores : tdi_cores_allowed();
+    TDI_TRY(look_at_devices(model, devices, &own, error));
     member_facts *facts = calloc((size_t)cluster->members, sizeof *facts);
     if (!facts)
         return tdi_no_memory(error);
     td_status status = hear_all(cluster, &own, facts, error);
     if (status == TD_OK)
         status = check(cluster, facts, error);
+    if (status == TD_OK)
+        status = limit_instructions(cluster, facts, error);
     if (status == TD_OK)
         status = make(cluster, facts, strategy, error);
     free(facts);

@@ -22,6 +22,8 @@ struct tdi_strategy {
     /* Its collectives can break (tdi_communicator.failure): programs are made so that a broken step leaves the model as
      * it was, which costs the overlap of updates with backpropagation. */
     bool can_break;
+    /* All compute in float32, though the model wishes for bfloat16, since one of them is not faster in that. */
+    bool float32;
     /* Divides batches of `model` for `replicas` devices that have `cores` cores together. Called by the context's
      * thread, by td_compile to check and whenever a runtime is made; a pure function of its arguments, since a resumed
      * run has to find the same division. TD_INVALID_ARGUMENT with a sentence for users when they asked for what cannot

@@ -67,12 +67,26 @@ static td_status pass_over(const tdi_source_feed *feed, int slot, const int64_t 
     return TD_OK;
 }
 
+int64_t tdi_own_rows_of(const tdi_own_rows *own, int64_t rows, int64_t *count)
+{
+    int64_t first = own->shards ? tdi_shard_first_row(rows, own->first, own->shards) : 0;
+    *count = (own->shards ? tdi_shard_first_row(rows, own->end, own->shards) : rows) - first;
+    return first;
+}
+
+/* Where a row of a step's batch stands in the epoch's order. */
+static int64_t place_of(const tdi_source_feed *feed, int64_t step, int64_t row)
+{
+    int64_t each, first = tdi_own_rows_of(&feed->own, feed->batch, &each);
+    return step * each + row - first;
+}
+
 static td_status source_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
                              tdi_error *error)
 {
     const tdi_source_feed *feed = context;
     tdi_source *source = feed->source;
-    int64_t place = step * feed->batch + first;
+    int64_t place = place_of(feed, step, first);
     const int64_t *rows = feed->order ? feed->order + place : &place;
     int column = column_of(feed->model, source, slot);
     TDI_TRY(pass_over(feed, slot, rows, count, error));
@@ -89,13 +103,13 @@ static const void *source_in_place(void *context, int64_t step, int slot, int64_
     if (!feed->in_order || !column->values || column->dtype != as || column->scale != 1)
         return NULL;
     int64_t row_bytes = tdi_sample_elements(&column->shape) * (int64_t)td_dtype_size(as);
-    return (const char *)column->values + (step * feed->batch + first) * row_bytes;
+    return (const char *)column->values + place_of(feed, step, first) * row_bytes;
 }
 
 static int64_t source_sample(void *context, int64_t step, int64_t row, const char **name)
 {
     const tdi_source_feed *feed = context;
-    int64_t place = step * feed->batch + row, sample = feed->order ? feed->order[place] : place;
+    int64_t place = place_of(feed, step, row), sample = feed->order ? feed->order[place] : place;
     *name = tdi_source_origin(feed->source, &sample)->name;
     return sample;
 }
@@ -161,7 +175,7 @@ static td_status array_rows(void *context, int64_t step, int slot, int64_t first
     int64_t per_row = feed->per_row[slot];
     if (!feed->slots[slot])
         return to_ones(count * per_row, to);
-    const float *from = feed->slots[slot] + first * per_row;
+    const float *from = feed->slots[slot] + (first - feed->first) * per_row;
     if (as == TD_INT32)
         return to_classes(from, count * per_row, to, first, error);
     memcpy(to, from, (size_t)(count * per_row) * sizeof *from);
@@ -172,7 +186,8 @@ static const void *array_in_place(void *context, int64_t step, int slot, int64_t
 {
     (void)step;
     const tdi_array_feed *feed = context;
-    return as == TD_FLOAT32 && feed->slots[slot] ? feed->slots[slot] + first * feed->per_row[slot] : NULL;
+    return as == TD_FLOAT32 && feed->slots[slot] ? feed->slots[slot] + (first - feed->first) * feed->per_row[slot]
+                                                 : NULL;
 }
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed)

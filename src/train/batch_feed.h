@@ -5,11 +5,20 @@
 #include "data/source.h"
 #include "runtime/runtime.h"
 
+/* Which rows of each batch data of a process alone are for: those of shards [first, end) of `shards`, one batch's
+ * behind the other's; shards 0: data have all rows of each batch. */
+typedef struct tdi_own_rows {
+    int first, end, shards;
+} tdi_own_rows;
+/* The first of them in a batch of `rows`, and how many they are. */
+int64_t tdi_own_rows_of(const tdi_own_rows *own, int64_t rows, int64_t *count);
+
 typedef struct tdi_source_feed {
     tdi_source *source;
     const int64_t *order; /* [samples]; NULL: the samples in order, gathered row by row */
     int64_t batch;
     const td_model *model;
+    tdi_own_rows own;
     bool in_order;                                                                      /* order[i] is i */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale); /* the device's, or NULL */
 } tdi_source_feed;
@@ -29,6 +38,7 @@ int tdi_columns_read(const td_model *model, const tdi_source *source, tdi_mode m
 typedef struct tdi_array_feed {
     const float *slots[TDI_MAX_FED]; /* the model's inputs, its targets, weights; NULL: ones */
     int64_t per_row[TDI_MAX_FED];    /* floats */
+    int64_t first;                   /* the row of the batch that they begin with */
 } tdi_array_feed;
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed);

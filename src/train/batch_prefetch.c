@@ -88,11 +88,18 @@ static td_status make_rows(const tdi_prefetch *prefetch, int64_t step, int64_t f
     return TD_OK;
 }
 
+/* Of a shard; behind the last one, of all rows. */
+static int64_t first_row(const tdi_prefetch *prefetch, int64_t step, int shard)
+{
+    return tdi_shard_first_row(rows_of(prefetch, step), shard, prefetch->spec.shards);
+}
+
 /* *made becomes the first row that has not been made. */
 static td_status make_piece(const tdi_prefetch *prefetch, int64_t step, int piece, int64_t *made, tdi_error *error)
 {
-    int64_t rows = rows_of(prefetch, step);
-    int64_t first = rows * piece / prefetch->pieces, end = rows * (piece + 1) / prefetch->pieces;
+    int64_t begin = first_row(prefetch, step, prefetch->spec.first_shard);
+    int64_t rows = first_row(prefetch, step, prefetch->spec.end_shard) - begin;
+    int64_t first = begin + rows * piece / prefetch->pieces, end = begin + rows * (piece + 1) / prefetch->pieces;
     int64_t each = prefetch->spec.one_by_one ? 1 : end - first;
     for (; first < end; first += each) {
         *made = first;
@@ -348,6 +355,8 @@ td_status tdi_prefetch_start(const tdi_prefetch_spec *spec, tdi_prefetch **prefe
     if (!made)
         return tdi_no_memory(error);
     made->spec = *spec;
+    if (!spec->shards)
+        made->spec.shards = made->spec.end_shard = 1;
     made->pieces = threads;
     made->next_step = spec->first_step;
     made->end = is_open(made) ? INT64_MAX : spec->steps;

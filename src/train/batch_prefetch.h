@@ -13,9 +13,11 @@ typedef struct tdi_prefetch_spec {
     int64_t first_step, steps; /* makes the batches of steps [first_step, steps), in order */
     int64_t batch, samples;    /* of all steps from step 0 on: the last may be short. TDI_SAMPLES_UNKNOWN: until `from`
                                 * has no more, which is TD_STOPPED */
-    int threads;               /* at most; 0: the allowed cores */
-    bool one_by_one;           /* one call of `rows` for each row and column, row by row; `stop` is read in between */
-    const atomic_int *stop;    /* NULL, or: once it is not 0 no other row is made: TD_STOPPED */
+    int first_shard, end_shard, shards; /* only the rows of shards [first_shard, end_shard) of `shards` are made; shards
+                                         * 0: all rows */
+    int threads;                        /* at most; 0: the allowed cores */
+    bool one_by_one;        /* one call of `rows` for each row and column, row by row; `stop` is read in between */
+    const atomic_int *stop; /* NULL, or: once it is not 0 no other row is made: TD_STOPPED */
 } tdi_prefetch_spec;
 
 /* Starts the threads, which stay a few batches ahead of the one that is read. */

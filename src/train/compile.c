@@ -5,6 +5,7 @@
 
 #include "model/program.h"
 #include "strategy/multi_worker.h"
+#include "train/group.h"
 
 static td_status check_guard(const td_compile_args *args, tdi_error *error)
 {
@@ -32,13 +33,13 @@ static const char *devices_of(const td_strategy *strategy)
 }
 
 /* The strategy of a cluster, or mirrored. */
-static td_status take_strategy(td_model *model, const td_strategy *strategy, tdi_device *const *devices, int count,
-                               tdi_error *error)
+static td_status take_strategy(td_model *model, const td_strategy *strategy, tdi_error *error)
 {
     model->compiled.strategy = NULL;
+    model->compiled.shards = strategy->shards;
     if (!strategy->cluster)
         return TD_OK;
-    return tdi_multi_worker(strategy->cluster, model, devices, count, &model->compiled.strategy, error);
+    return tdi_multi_worker(strategy->cluster, model, devices_of(strategy), &model->compiled.strategy, error);
 }
 
 static td_status take_division(td_model *model, const td_strategy *strategy, tdi_error *error)
@@ -48,11 +49,9 @@ static td_status take_division(td_model *model, const td_strategy *strategy, tdi
     int count;
     if (!devices_of(strategy))
         return TD_OK;
+    TDI_TRY(take_strategy(model, strategy, error));
     TDI_TRY(tdi_open_devices(devices_of(strategy), devices, &count, error));
-    model->compiled.shards = strategy->shards;
-    td_status status = take_strategy(model, strategy, devices, count, error);
-    if (status == TD_OK)
-        status = tdi_divide(model, devices, count, &division, error);
+    td_status status = tdi_divide(model, devices, count, &division, error);
     tdi_close_devices(devices, count);
     return status;
 }
@@ -240,7 +239,8 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
         free(model->compiled.devices);
         model->compiled.devices = devices;
     }
-    return tdi_model_keep_anew(model, error);
+    TDI_TRY(tdi_model_keep_anew(model, error));
+    return tdi_group_share_weights(model, error);
 }
 
 td_status td_compile_(const td_compile_args *args)

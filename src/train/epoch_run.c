@@ -91,7 +91,7 @@ static void blame(const tdi_epoch_run *run, tdi_error *error)
     int64_t step = run->done - 1, left = run->samples - step * run->batch;
     int64_t count = left < run->batch ? left : run->batch;
     tdi_source *source = run->source;
-    if (source->sequential || step < 0)
+    if (source->sequential || run->own.shards || step < 0)
         return;
     *error = (tdi_error){0};
     for (int column = 0; column < tdi_source_columns(source); column++) {
@@ -159,6 +159,8 @@ static td_status run_to_end(tdi_epoch_run *run, tdi_runtime *runtime, tdi_prefet
     for (run->samples = 0;; run->samples += samples) {
         TDI_TRY(tdi_check_stop(run->job.stop, error));
         TDI_TRY(tdi_prefetch_look(prefetch, run->done, &steps, &samples, error));
+        TDI_TRY(tdi_group_agree_on_steps(run->model, NULL, &steps, error));
+        TDI_TRY(tdi_group_agree_on_steps(run->model, NULL, &samples, error));
         if (!steps)
             break;
         tdi_samples_words words = {run->source->name, "samples", "steps (validation_steps in td_fit)"};
@@ -188,17 +190,22 @@ static bool makes_rows(const tdi_epoch_run *run)
 static td_status run_prefetched(tdi_epoch_run *run, tdi_runtime *runtime, tdi_error *error)
 {
     tdi_prefetch *prefetch;
-    TDI_TRY(tdi_prefetch_start(&(tdi_prefetch_spec){.from = run->job.feed,
-                                                    .model = run->model,
-                                                    .mode = run->job.mode,
-                                                    .first_step = run->done,
-                                                    .steps = run->steps,
-                                                    .batch = run->batch,
-                                                    .samples = run->samples,
-                                                    .threads = run->input_threads,
-                                                    .one_by_one = run->source->on_demand,
-                                                    .stop = run->job.stop},
-                               &prefetch, error));
+    tdi_prefetch_spec spec = {.from = run->job.feed,
+                              .model = run->model,
+                              .mode = run->job.mode,
+                              .first_step = run->done,
+                              .steps = run->steps,
+                              .batch = run->batch,
+                              .samples = run->samples,
+                              .threads = run->input_threads,
+                              .one_by_one = run->source->on_demand,
+                              .stop = run->job.stop};
+    if (!run->source->sequential ||
+        run->own.shards) { /* a stream's rows come one behind the other, whoever they are for */
+        spec.shards = tdi_runtime_shards(runtime);
+        tdi_runtime_own_shards(runtime, &spec.first_shard, &spec.end_shard);
+    }
+    TDI_TRY(tdi_prefetch_start(&spec, &prefetch, error));
     run->job.feed = tdi_prefetch_feed(prefetch);
     td_status status = is_open(run) ? run_to_end(run, runtime, prefetch, error) : run_chunks(run, runtime, error);
     tdi_prefetch_stop(prefetch);
@@ -213,21 +220,26 @@ static td_status run_feed(tdi_epoch_run *run, tdi_runtime *runtime, tdi_error *e
                             .order = run->order,
                             .batch = run->batch,
                             .model = run->model,
+                            .own = run->own,
                             .in_order = run->in_order,
                             .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
     run->job.feed = tdi_feed_source(&feed);
-    bool several = run->steps - run->done > (run->source->on_demand ? 0 : 1), ahead = several && makes_rows(run);
+    bool each_in_turn =
+        run->source->on_demand || (run->source->sequential && tdi_in_group(run->model) && !run->own.shards);
+    bool several = run->steps - run->done > (each_in_turn ? 0 : 1), ahead = several && makes_rows(run);
     return ahead || is_open(run) ? run_prefetched(run, runtime, error) : run_chunks(run, runtime, error);
 }
 
 td_status tdi_run_epoch(tdi_epoch_run *run, tdi_error *error)
 {
     tdi_runtime *runtime;
+    int64_t each;
+    (void)tdi_own_rows_of(&run->own, run->batch, &each);
     run->job.stop = &run->model->context->stop;
     tdi_source_run facts = {.order = run->order,
-                            .first = run->done * run->batch,
-                            .samples = run->samples,
-                            .batch = run->batch,
+                            .first = run->done * each,
+                            .samples = run->own.shards ? run->steps * each : run->samples,
+                            .batch = each,
                             .seed = run->job.seed,
                             .epoch = run->epoch,
                             .training = run->job.mode == TDI_TRAIN,

@@ -15,8 +15,9 @@ typedef struct tdi_epoch_run {
     const int64_t *order; /* [samples] */
     int64_t samples, batch, steps;
     int64_t epoch;
-    bool in_order; /* order[i] is i */
-    tdi_job job;   /* mode, seed, take */
+    bool in_order;    /* order[i] is i */
+    tdi_own_rows own; /* the source and the order have these rows of each batch alone */
+    tdi_job job;      /* mode, seed, take */
     tdi_progress *progress;
     td_training *training; /* its callbacks are called between steps; NULL: none */
     int input_threads;     /* threads that prefetch rows which have to be made; 0: as many as help */

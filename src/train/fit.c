@@ -22,6 +22,7 @@ typedef struct fit {
     int64_t rows;                  /* of the data that an epoch is drawn from */
     int64_t batch, steps, samples; /* of an epoch */
     int64_t validation_samples;
+    tdi_own_rows own; /* with auto_shard's FILE and OFF: of each batch, those that the data are for */
     int epochs;
     tdi_ramp ramp;           /* of the learning rate */
     td_callback **callbacks; /* those of args that this process calls; malloc'd */
@@ -51,6 +52,14 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
                         (long long)args->shuffle_buffer);
     if (args->validation_steps && !args->validation && !(args->validation_split > 0))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "validation_steps: there is no validation data to take them from");
+    if ((unsigned)args->auto_shard > TD_SHARD_OFF)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "auto_shard: %d is not one of the td_auto_shard values",
+                        (int)args->auto_shard);
+    if (args->auto_shard != TD_SHARD_DATA && args->model->compiled.shards && tdi_in_group(args->model))
+        return tdi_fail(
+            error, TD_INVALID_ARGUMENT,
+            "auto_shard: which rows meet in a batch depends on the processes when each has data of its own, "
+            "and shards promise bits that do not; leave one out");
     if (args->validation && args->validation_split > 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "give validation data or a validation_split, not both");
     return TD_OK;
@@ -101,6 +110,11 @@ static td_status plan_rows(fit *f, tdi_error *error)
     if (f->rows == TDI_SAMPLES_UNKNOWN && __builtin_mul_overflow(f->args->steps_per_epoch, f->batch, &f->rows))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "steps_per_epoch: %lld is too many",
                         (long long)f->args->steps_per_epoch);
+    if (f->args->auto_shard != TD_SHARD_DATA && tdi_in_group(f->model)) {
+        TDI_TRY(tdi_group_share_out(f->model, f->rows, f->batch, &f->own, &f->steps, error));
+        f->samples = f->steps * f->batch;
+        return TD_OK;
+    }
     f->samples = f->rows;
     f->steps = (f->rows + f->batch - 1) / f->batch;
     if (f->args->drop_remainder != TD_YES)
@@ -195,11 +209,13 @@ static bool shuffles_whole(const fit *f)
     return f->args->shuffle != TD_NO && !f->train->sequential;
 }
 
+/* Processes with data of their own shuffle them each in its own way. */
 static td_status order_epoch(fit *f, int epoch, tdi_error *error)
 {
+    uint64_t seed = f->training.seed + (uint64_t)f->own.first;
     if (f->args->shuffle_buffer)
-        return tdi_buffered_order(f->order, f->rows, f->args->shuffle_buffer, f->training.seed, epoch, error);
-    tdi_epoch_order(f->order, f->rows, shuffles_whole(f), f->training.seed, epoch);
+        return tdi_buffered_order(f->order, f->rows, f->args->shuffle_buffer, seed, epoch, error);
+    tdi_epoch_order(f->order, f->rows, shuffles_whole(f), seed, epoch);
     return TD_OK;
 }
 
@@ -212,6 +228,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .order = f->order,
                          .in_order = !f->args->shuffle_buffer && !shuffles_whole(f),
                          .samples = f->samples,
+                         .own = f->own,
                          .batch = f->batch,
                          .steps = f->steps,
                          .epoch = epoch,
@@ -292,7 +309,7 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
 static td_status begin(fit *f, tdi_error *error)
 {
     td_training *training = &f->training;
-    const tdi_run what = {.train = f->train,
+    const tdi_run what = {.train = f->own.shards ? NULL : f->train,
                           .validation = f->validation,
                           .batch = f->batch,
                           .steps = f->steps,
@@ -314,6 +331,7 @@ static td_status begin(fit *f, tdi_error *error)
     if (!training->seed)
         training->seed = f->model->state->seed;
     TDI_TRY(tdi_group_share_run(training, &what, error));
+    tdi_group_say_begin(training);
     TDI_TRY(tdi_callbacks_train_begin(training, error));
     return tdi_group_share_callbacks(training, error);
 }
@@ -382,6 +400,7 @@ static td_status run(fit *f, tdi_error *error)
     td_status status = run_epochs(f, error);
     if (status == TD_STOPPED)
         tdi_backup_stopped(&f->training);
+    tdi_group_say_end(&f->training);
     td_finalize_variable_values(f->model);
     if (f->args->last)
         *f->args->last = f->training.last;

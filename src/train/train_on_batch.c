@@ -1,6 +1,7 @@
 /* train_on_batch.c - single steps, for a training loop of the caller's own. */
 #include "train/batch_feed.h"
 #include "train/call_checks.h"
+#include "train/group.h"
 #include "train/predict.h"
 #include "train/weighting.h"
 
@@ -107,15 +108,19 @@ static td_status run_step(tdi_runtime *runtime, const td_model *model, tdi_job *
 static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_logs *logs, tdi_error *error)
 {
     tdi_runtime *runtime;
+    int64_t rows = b->rows, first = 0;
     TDI_TRY(check(model, b, job->mode, error));
-    TDI_TRY(tdi_model_check_rows(model, b->rows, error));
+    if (job->mode != TDI_PREDICT)
+        TDI_TRY(tdi_group_add_rows(model, b->rows, &rows, &first, error));
+    TDI_TRY(tdi_model_check_rows(model, rows, error));
     if (job->mode != TDI_PREDICT)
         tdi_weigh_batch(model, tdi_trains(job->mode), b->weights != NULL, b->positions);
-    TDI_TRY(tdi_runtime_for(model, job->mode, b->rows, &runtime, error));
+    TDI_TRY(tdi_runtime_for(model, job->mode, rows, &runtime, error));
     tdi_array_feed feed = feed_of(model, b, job->mode);
+    feed.first = first;
     job->feed = tdi_feed_arrays(&feed);
     job->steps = 1;
-    job->batch = job->samples = b->rows;
+    job->batch = job->samples = rows;
     job->seed = model->state->seed;
     tdi_runtime_reset_sums(runtime, job->mode);
     td_status status = run_step(runtime, model, job, error);

@@ -82,7 +82,7 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 
 #define MATMUL(name_, rows_, a_, b_, ta_, tb_)                                                                         \
     {                                                                                                                  \
-        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, TD_LINEAR, TD_LINEAR),         \
+        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, .transpose_a = ta_, .transpose_b = tb_), \
         .n_leaves = 2, .leaf = {{.shape = a_}, {.shape = b_}}, MANY(rows_)                                             \
     }
 #define WITH_ZEROS(name_, rows_, depth_, zeros_, period_, columns_, fill_)                                             \

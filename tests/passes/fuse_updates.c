@@ -16,11 +16,14 @@ typedef struct net {
     tdi_node *x, *dy, *product, *update, *average;
 } net;
 
-static void net_init(net *n, int shards, bool regularized, bool averaged)
+/* `rows` of a batch, of whose shards other processes compute some; 0: none do. */
+static void net_init_of_rows(net *n, int shards, int64_t rows, bool regularized, bool averaged)
 {
     *n = (net){.graph = tdi_graph_create()};
     assert_non_null(n->graph);
     n->graph->shards = shards;
+    n->graph->rows = rows;
+    n->graph->exchanged = rows > 0;
     n->kernel = (tdi_variable){.layer = "dense",
                                .name = "kernel",
                                .shape = {2, {FEATURES, UNITS}},
@@ -31,7 +34,9 @@ static void net_init(net *n, int shards, bool regularized, bool averaged)
     tdi_node *weight = tdi_parameter(n->graph, &n->kernel);
     n->product = tdi_matmul(n->graph, n->x, n->dy, true, false);
     n->product = tdi_place_output(n->graph, n->product, TDI_HOME_GRADIENT, &n->kernel, 0);
-    tdi_node *gradient = shards > 1 ? tdi_reduce_scatter(n->graph, n->product, &n->kernel) : n->product;
+    tdi_node *gradient = rows > 0     ? tdi_all_reduce(n->graph, n->product, &n->kernel)
+                         : shards > 1 ? tdi_reduce_scatter(n->graph, n->product, &n->kernel)
+                                      : n->product;
     if (regularized)
         gradient = tdi_regularize(n->graph, gradient, weight, 0, 0.5f);
     n->update = tdi_sgd(n->graph, weight, gradient, 0, NULL, &(tdi_optimizer_attrs){0});
@@ -40,6 +45,11 @@ static void net_init(net *n, int shards, bool regularized, bool averaged)
                                         &(tdi_moving_average_attrs){0.5f, 0});
     assert_int_equal(tdi_fuse(n->graph, NULL), TD_OK);
     assert_int_equal(tdi_graph_verify(n->graph, &n->graph->error), TD_OK);
+}
+
+static void net_init(net *n, int shards, bool regularized, bool averaged)
+{
+    net_init_of_rows(n, shards, 0, regularized, averaged);
 }
 
 static void one_shard_multiplies(void **state)
@@ -65,6 +75,37 @@ static void several_leave_their_share(void **state)
     assert_ptr_equal(attrs->of.update, &tdi_op_sgd);
     assert_int_equal(attrs->shards, 4);
     assert_int_equal(attrs->positions, POSITIONS);
+    tdi_graph_free(n.graph);
+}
+
+/* Between processes factors are gathered as long as all shards' together are no more than the gradient. */
+static void processes_gather_few_factors(void **state)
+{
+    (void)state;
+    int64_t most = FEATURES * UNITS / (POSITIONS * (FEATURES + UNITS)) / 2 * 2;
+    net n;
+    net_init_of_rows(&n, 2, most, false, false);
+    const tdi_joint_update_attrs *attrs = n.update->attrs;
+    const tdi_node *gathered = n.update->in[1];
+    assert_ptr_equal(n.update->op, &tdi_op_joint_update);
+    assert_ptr_equal(gathered->op, &tdi_op_all_gather);
+    assert_ptr_equal(gathered->in[0], n.product);
+    assert_int_equal(attrs->factors, most / 2 * POSITIONS * (FEATURES + UNITS));
+    assert_int_equal(gathered->shape.dim[1], attrs->factors);
+    assert_true(n.graph->gathers_factors);
+    tdi_graph_free(n.graph);
+}
+
+static void processes_add_up_many_rows(void **state)
+{
+    (void)state;
+    net n;
+    net_init_of_rows(&n, 2, FEATURES * UNITS, false, false);
+    assert_ptr_equal(n.update->op, &tdi_op_sgd);
+    assert_ptr_equal(n.update->in[1]->op, &tdi_op_all_reduce);
+    assert_ptr_equal(n.product->op, &tdi_op_leave_gradient);
+    assert_true(((const tdi_matmul_attrs *)n.product->attrs)->factors < 0);
+    assert_false(n.graph->gathers_factors);
     tdi_graph_free(n.graph);
 }
 
@@ -128,6 +169,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_shard_multiplies),
         cmocka_unit_test(several_leave_their_share),
+        cmocka_unit_test(processes_gather_few_factors),
+        cmocka_unit_test(processes_add_up_many_rows),
         cmocka_unit_test(what_others_want_stays_as_it_is),
         cmocka_unit_test(rows_alone_are_updated_where_no_other_changes),
     };

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tandem/tandem.h>
+
 #include "runtime/runtime_struct.h"
 #include "support/devices.h"
 #include "support/processes.h"
@@ -44,8 +46,11 @@ typedef struct deal {
     int processes, first[MOST_PROCESSES + 1];
 } deal;
 
-static const deal deals[] = {
-    {2, {0, 1, 2}}, {2, {0, 1, 3}}, {3, {0, 1, 3, 6}}, {2, {0, 4, 8}}, {5, {0, 1, 2, 3, 4, 5}}};
+/* Shards alone, and in a row: of powers of two, which a process adds up to one piece, and of others; 3, 1 and 4 of 8
+ * are three pieces, one, and another. */
+static const deal deals[] = {{2, {0, 1, 2}},  {2, {0, 1, 3}},       {3, {0, 1, 3, 6}},
+                             {2, {0, 4, 8}},  {3, {0, 1, 4, 8}},    {3, {0, 3, 4, 8}},
+                             {2, {0, 5, 11}}, {4, {0, 1, 2, 6, 7}}, {5, {0, 1, 2, 3, 4, 5}}};
 enum { DEALS = sizeof deals / sizeof *deals };
 
 typedef struct result {
@@ -156,7 +161,7 @@ static void processes_make_what_one_makes(void **state)
     (void)state;
     for (int n = 0; n < NETS; n++)
         for (int d = 0; d < DEALS; d++)
-            check(&nets[n], &deals[d], 1 + (n + d) % 2);
+            check(&nets[n], &deals[d], 1 + (n + d) % 3);
 }
 
 static void all_stop_behind_the_same_step(void **state)
@@ -191,6 +196,74 @@ static void what_fails_in_one_ends_all(void **state)
     release(&r, 3);
 }
 
+/* ---- what is under way when ---- */
+
+/* Two buckets of gradients that are reduced, since a regularizer is added to their sums. */
+static td_model *wide_model(td_context *context, const tdi_strategy *strategy)
+{
+    td_tensor *in = td_input(context, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS));
+    td_tensor *hidden = td_dense(td_flatten(in), 400, .activation = TD_RELU, .kernel_regularizer = {.l2 = 0.01f});
+    hidden = td_dense(hidden, 300, .activation = TD_RELU, .kernel_regularizer = {.l2 = 0.01f});
+    td_model *model = td_model_create(in, td_dense(hidden, SMALL_CLASSES), .seed = 3);
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+               .strategy = {.devices = devices});
+    assert_string_equal(td_error(context), "");
+    model->compiled.strategy = strategy;
+    return model;
+}
+
+/* All reductions have begun before the first is waited for. */
+static void expect_begun_before_finished(const tdi_program *program)
+{
+    int begun = 0, finished = 0;
+    for (int i = 0; i < program->schedule.count; i++) {
+        const tdi_scheduled *step = &program->schedule.at[i];
+        if (step->kind == TDI_STEP_KERNEL || program->collectives.at[step->collective].kind != TDI_REDUCE)
+            continue;
+        assert_true(step->kind != TDI_STEP_BEGIN || finished == 0);
+        begun += step->kind == TDI_STEP_BEGIN;
+        finished += step->kind == TDI_STEP_FINISH;
+    }
+    assert_int_equal(begun, finished);
+    assert_true(begun >= 2);
+}
+
+static int64_t events_named(const tdi_trace *trace, const char *name)
+{
+    int64_t found = 0, lost;
+    for (int t = 0; t < tdi_trace_tracks(trace); t++)
+        for (int64_t i = 0; i < tdi_trace_count(trace, t, &lost); i++)
+            found += strcmp(tdi_trace_event_at(trace, t, i)->label->name, name) == 0;
+    return found;
+}
+
+static void train_traced(void *argument, int process)
+{
+    enum { STEPS = (SAMPLES + BATCH - 1) / BATCH };
+    td_context *context = td_context_create(NULL);
+    td_model *model = wide_model(context, &((group_process *)argument)[process].strategy);
+    assert_int_equal(td_trace_begin(context, 0), TD_OK);
+    td_data *data = td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
+    assert_int_equal(td_fit(model, data, .epochs = 1, .batch_size = BATCH), TD_OK);
+    const tdi_program *program = &tdi_runtime_own(model)->modes[TDI_TRAIN].program;
+    int64_t reductions = 0;
+    for (int id = 0; id < program->collectives.count; id++)
+        reductions += program->collectives.at[id].kind == TDI_REDUCE;
+    expect_begun_before_finished(program);
+    assert_int_equal(events_named(context->trace, "gradients"), STEPS * reductions);
+    assert_true(events_named(context->trace, "wait for gradients") > 0);
+    td_context_free(context);
+}
+
+static void a_trace_shows_what_is_under_way(void **state)
+{
+    (void)state;
+    group_process processes[MOST_PROCESSES];
+    processes_open(processes, 2, (int[]){0, 1, 3}, 1, 2, wires);
+    processes_run(2, train_traced, processes);
+    processes_close(processes, 2);
+}
+
 /* Those of each kind once more, by shared memory. */
 static void wires_of_ucx_bring_the_same(void **state)
 {
@@ -222,9 +295,8 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processes_make_what_one_makes),
-        cmocka_unit_test(all_stop_behind_the_same_step),
-        cmocka_unit_test(what_fails_in_one_ends_all),
+        cmocka_unit_test(processes_make_what_one_makes), cmocka_unit_test(all_stop_behind_the_same_step),
+        cmocka_unit_test(what_fails_in_one_ends_all),    cmocka_unit_test(a_trace_shows_what_is_under_way),
         cmocka_unit_test(wires_of_ucx_bring_the_same),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

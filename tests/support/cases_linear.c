@@ -12,7 +12,7 @@ static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_
 
 #define MATMUL(name_, a_, b_, ta_, tb_)                                                                                \
     {                                                                                                                  \
-        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, TD_LINEAR, TD_LINEAR),         \
+        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, .transpose_a = ta_, .transpose_b = tb_), \
         .build = build_matmul, .n_leaves = 2, .leaf = {                                                                \
             {.shape = a_},                                                                                             \
             {.shape = b_}                                                                                              \
@@ -23,7 +23,8 @@ static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_
 #define FUSED(name_, ta_, tb_, a_, b_, activation_)                                                                    \
     {                                                                                                                  \
         .op = &tdi_op_matmul, .name = "fused " name_,                                                                  \
-        .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, activation_, TD_LINEAR), .n_leaves = 3, .leaf = {                   \
+        .attrs = ATTRS(tdi_matmul_attrs, .transpose_a = ta_, .transpose_b = tb_, .activation = activation_),           \
+        .n_leaves = 3, .leaf = {                                                                                       \
             {.shape = a_, .constant = true},                                                                           \
             {.shape = b_, .constant = true},                                                                           \
             {.shape = OP_DIMS(5), .constant = true}                                                                    \
@@ -34,7 +35,7 @@ static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_
 #define SLOPE(name_, a_, b_, out_, function_)                                                                          \
     {                                                                                                                  \
         .op = &tdi_op_matmul, .name = "times the slope of " name_,                                                     \
-        .attrs = ATTRS(tdi_matmul_attrs, false, true, TD_LINEAR, function_), .n_leaves = 3, .leaf = {                  \
+        .attrs = ATTRS(tdi_matmul_attrs, .transpose_b = true, .slope = function_), .n_leaves = 3, .leaf = {            \
             {.shape = a_, .constant = true},                                                                           \
             {.shape = b_, .constant = true},                                                                           \
             {.shape = out_, .constant = true}                                                                          \

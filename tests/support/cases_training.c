@@ -127,12 +127,18 @@ static tdi_node *build_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, c
     return tdi_reduce_scatter(graph, gradient, leaf[2]->variable);
 }
 
+/* Leaves: x, dy, weight. Nobody brings a sum here: the first shard's gradient stands in its place. */
+static tdi_node *build_all_reduce(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *node = build_reduce_scatter(graph, leaf, c);
+    return node ? tdi_all_reduce(graph, node->in[0], leaf[2]->variable) : NULL;
+}
+
 /* Leaves weight, x, dy. */
 static tdi_node *build_left(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    (void)c;
-    tdi_node *left =
-        tdi_node_create(graph, &tdi_op_leave_gradient, ATTRS(tdi_matmul_attrs, .transpose_a = true), 2, leaf + 1);
+    const void *attrs = c->op == &tdi_op_leave_gradient ? c->attrs : ATTRS(tdi_matmul_attrs, .transpose_a = true);
+    tdi_node *left = tdi_node_create(graph, &tdi_op_leave_gradient, attrs, 2, leaf + 1);
     if (left) {
         left->home = TDI_HOME_GRADIENT;
         left->variable = leaf[0]->variable;
@@ -140,10 +146,18 @@ static tdi_node *build_left(tdi_graph *graph, tdi_node *const *leaf, const op_ca
     return left;
 }
 
+static tdi_node *build_gathered(tdi_graph *graph, tdi_node *const *leaf, int64_t factors)
+{
+    const tdi_matmul_attrs attrs = {.transpose_a = true, .factors = factors};
+    return tdi_all_gather(graph, tdi_node_create(graph, &tdi_op_leave_gradient, &attrs, 2, leaf + 1));
+}
+
 /* The same leaves, and slots. */
 static tdi_node *build_joint_update(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    tdi_node *in[OP_MAX_LEAVES] = {leaf[0], build_left(graph, leaf, c)};
+    int64_t factors = ((const tdi_joint_update_attrs *)c->attrs)->factors;
+    tdi_node *left = factors ? build_gathered(graph, leaf, factors) : build_left(graph, leaf, c);
+    tdi_node *in[OP_MAX_LEAVES] = {leaf[0], left};
     for (int i = 3; i < c->n_leaves; i++)
         in[i - 1] = leaf[i];
     op_case updated = *c;
@@ -233,7 +247,8 @@ static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 #define JOINT_UPDATE(name_, update_, slots_, weight_, a_, b_, positions_, r0_, r1_, r2_, ...)                          \
     {                                                                                                                  \
         .op = &tdi_op_joint_update, .name = name_,                                                                     \
-        .attrs = ATTRS(tdi_joint_update_attrs, {&tdi_op_##update_, {__VA_ARGS__}}, 3, positions_),                     \
+        .attrs = ATTRS(tdi_joint_update_attrs, .of = {&tdi_op_##update_, {__VA_ARGS__}}, .shards = 3,                  \
+                       .positions = positions_),                                                                       \
         .build = build_joint_update, .n_leaves = 3 + slots_,                                                           \
         .leaf = {{.shape = weight_},                                                                                   \
                  {.shape = a_},                                                                                        \
@@ -488,6 +503,18 @@ const op_case op_cases_training[] = {
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 5)}, {.shape = OP_DIMS(BATCH, 7)}, {.shape = OP_DIMS(5, 7)}},
      SHARES(2, 0, 3)},
+    {.op = &tdi_op_all_reduce,
+     .name = "a sum that is there",
+     .build = build_all_reduce,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}, {.shape = OP_DIMS(BATCH, 7)}, {.shape = OP_DIMS(5, 7)}}},
+    {.op = &tdi_op_leave_gradient,
+     .name = "the product, which others add up",
+     .attrs = ATTRS(tdi_matmul_attrs, .transpose_a = true, .factors = -1),
+     .build = build_left,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(33, 21)}, {.shape = OP_DIMS(BATCH, 33)}, {.shape = OP_DIMS(BATCH, 21)}},
+     SHARES(1, 2, 2)},
     LEAVE("its factors, which are few", OP_DIMS(33, 21), OP_DIMS(BATCH, 33), OP_DIMS(BATCH, 21), SHARES(1, 2, 2)),
     LEAVE("the product, which is small", OP_DIMS(5, 7), OP_DIMS(BATCH, 5), OP_DIMS(BATCH, 7), SHARES(0, 1, 1)),
     LEAVE("factors of several positions", OP_DIMS(70, 30), OP_DIMS(BATCH, 3, 70), OP_DIMS(BATCH, 3, 30),
@@ -499,6 +526,18 @@ const op_case op_cases_training[] = {
                  3, 3, 4, .clipvalue = 0.5f),
     JOINT_UPDATE("momentum, of many positions", sgd, 1, OP_DIMS(150, 90), OP_DIMS(BATCH, 9, 150), OP_DIMS(BATCH, 9, 90),
                  9, 2, 3, 3, .momentum = 0.9f, .nesterov = true),
+    {.op = &tdi_op_joint_update,
+     .name = "of gathered factors",
+     .attrs = ATTRS(tdi_joint_update_attrs, .of = {&tdi_op_adam, {ADAM}}, .shards = 3, .positions = 1,
+                    .factors = 27 * (33 + 21) /* of as many rows as any test has */),
+     .build = build_joint_update,
+     .n_leaves = 5,
+     .leaf = {{.shape = OP_DIMS(33, 21)},
+              {.shape = OP_DIMS(BATCH, 33)},
+              {.shape = OP_DIMS(BATCH, 21)},
+              {.shape = OP_DIMS(33, 21), .slot = 1},
+              {.shape = OP_DIMS(33, 21), .slot = 2, .fill = OP_UNIT}},
+     SHARES(1, 2, 2)},
     JOINT_UPDATE("narrow", adam, 2, OP_DIMS(300, 3), OP_DIMS(BATCH, 300), OP_DIMS(BATCH, 3), 1, 0, 0, 1, ADAM),
     {.op = &tdi_op_regularization,
      .name = "l1 and l2",

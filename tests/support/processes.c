@@ -104,7 +104,7 @@ void processes_open(group_process *processes, int count, const int *first, int g
     for (int i = 0; i < count; i++)
         assert_int_equal(tdi_exchange_start(processes[i].exchange, processes[i].fabric, processes[i].wires, NULL),
                          TD_OK);
-    tdi_security_free(security);
+    processes[0].security = security; /* whose links all are */
 }
 
 typedef struct call {
@@ -139,4 +139,5 @@ void processes_close(group_process *processes, int count)
         tdi_deal_free(processes[i].deal);
         processes[i].engine->release(processes[i].engine);
     }
+    tdi_security_free(processes[0].security);
 }

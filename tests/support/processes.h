@@ -13,6 +13,7 @@ typedef struct group_process {
     tdi_strategy strategy; /* of a model that is trained in this process */
     tdi_division division; /* what it divides batches by: own shards are set */
     int self;
+    tdi_security *security; /* of the first process */
     tdi_deal *deal;
     tdi_engine *engine;
     tdi_fabric *fabric;

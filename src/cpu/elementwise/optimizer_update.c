@@ -1,6 +1,8 @@
-/* optimizer_update.c - the numbers of an optimizer's step, and updates row by row. */
+/* optimizer_update.c - the numbers of an optimizer's step, and updates row by row; all_reduce, which computes nothing.
+ */
 #include "cpu/elementwise/optimizer_update.h"
 
+#include "device/kernel.h"
 #include "ops/op_helpers.h"
 
 tdi_update tdi_update_of(const tdi_op *op, const tdi_optimizer_attrs *attrs, const tdi_control *control)
@@ -54,3 +56,14 @@ void tdi_update_rows(const tdi_row_update *of, int64_t first, int64_t rows, cons
         of->loop(&of->numbers, n, now);
     }
 }
+
+static void compute_nothing(const tdi_call *call)
+{
+    (void)call;
+}
+
+/* Threads divide it as they divide the update that reads it, so that they need not meet in between. */
+const tdi_kernel tdi_cpu_all_reduce = {.name = "cpu all_reduce",
+                                       .op = &tdi_op_all_reduce,
+                                       .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+                                       .run = compute_nothing};

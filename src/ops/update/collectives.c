@@ -1,4 +1,5 @@
-/* collectives.c - what shards exchange: all_gather, and the reduction of gradients. */
+/* collectives.c - what shards exchange: all_gather, and the reduction of gradients: reduce_scatter where the shards
+ * share their memory, all_reduce where other processes have some of them. */
 #include "ops/op_helpers.h"
 
 /* ---- all_gather ---- */
@@ -92,4 +93,27 @@ tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable 
 {
     tdi_reduce_scatter_attrs attrs = {graph->shards};
     return tdi_reduced_gradient(tdi_node_create(graph, &tdi_op_reduce_scatter, &attrs, 1, &gradient), variable);
+}
+
+/* ---- all_reduce ---- */
+
+/* The REDUCE of the variable's bucket has written the sum. */
+static void all_reduce_reference(const tdi_call *call)
+{
+    (void)call;
+}
+
+const tdi_op tdi_op_all_reduce = {.reduces = true,
+                                  .name = "all_reduce",
+                                  .min_in = 1,
+                                  .max_in = 1,
+                                  .infer = reduce_scatter_infer,
+                                  .no_gradient = "it is part of an update",
+                                  .reference = all_reduce_reference,
+                                  .flops = tdi_flops_none,
+                                  .reads = tdi_reads_same};
+
+tdi_node *tdi_all_reduce(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable)
+{
+    return tdi_reduced_gradient(tdi_node_create(graph, &tdi_op_all_reduce, NULL, 1, &gradient), variable);
 }

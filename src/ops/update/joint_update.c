@@ -3,7 +3,10 @@
  * Where a shard has few rows, a and b are much smaller than a gradient as large as the weight, which would go from core
  * to core. So each shard leaves its factors (leave_gradient), and the update computes the rows of the gradient that its
  * replica updates, shard by shard, and adds them up in the tree of reduce_scatter: the bits are the same. Only the fuse
- * pass makes the two ops. */
+ * pass makes the two ops.
+ *
+ * Where other processes have some of the shards, the factors are gathered in place of gradients being reduced. Then it
+ * is settled with the program whether a shard leaves them, since all have to know what travels. */
 #include "ops/update/optimizer.h"
 
 /* ---- leave_gradient ---- */
@@ -13,7 +16,10 @@ static td_status leave_gradient_infer(tdi_node *node, tdi_error *error)
     const tdi_matmul_attrs *attrs = node->attrs;
     if (!attrs->transpose_a || attrs->transpose_b)
         return tdi_fail(error, TD_INTERNAL, "a product other than a' . b");
-    return tdi_op_matmul.infer(node, error);
+    TDI_TRY(tdi_op_matmul.infer(node, error));
+    if (attrs->factors > 0)
+        node->shape = (td_shape){.rank = 1, .dim = {attrs->factors}};
+    return TD_OK;
 }
 
 /* Are a and b, of so many rows, left? A large product is left as a product: its sums are then added up in one order,
@@ -27,7 +33,8 @@ static bool are_few(const td_shape *gradient, int64_t depth)
 
 bool tdi_leaves_factors(const tdi_call *call)
 {
-    return are_few(&call->out.shape, tdi_outer_extent(&call->in[0].shape));
+    int64_t factors = ((const tdi_matmul_attrs *)call->attrs)->factors;
+    return factors > 0 || (factors == 0 && are_few(&call->out.shape, tdi_outer_extent(&call->in[0].shape)));
 }
 
 void tdi_leave_factors(const tdi_call *call)
@@ -48,7 +55,7 @@ static void leave_gradient_reference(const tdi_call *call)
 /* The operations of the shard's share of the product, whichever op computes it. */
 static double leave_gradient_flops(const tdi_call *call)
 {
-    return 2.0 * (double)tdi_outer_extent(&call->in[0].shape) * (double)tdi_shape_elements(&call->out.shape);
+    return 2.0 * (double)tdi_shape_elements(&call->in[0].shape) * (double)tdi_last_extent(&call->in[1].shape);
 }
 
 /* Any element of the factors may go into any element of the gradient. */
@@ -60,8 +67,11 @@ static tdi_split leave_gradient_reads(const tdi_node *node, int i, tdi_split spl
 
 static void leave_gradient_describe(const tdi_node *node, char *text, size_t size)
 {
-    (void)node;
-    snprintf(text, size, "a' . b; of few rows, a and b, for the update to multiply");
+    int64_t factors = ((const tdi_matmul_attrs *)node->attrs)->factors;
+    snprintf(text, size, "%s",
+             factors > 0   ? "a and b, for the update to multiply"
+             : factors < 0 ? "a' . b"
+                           : "a' . b; of few rows, a and b, for the update to multiply");
 }
 
 const tdi_op tdi_op_leave_gradient = {.name = "leave_gradient",
@@ -83,9 +93,23 @@ static td_status joint_update_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_want_rank(node, 0, 2, error));
     node->shape = node->in[0]->shape;
     node->dtype = TD_FLOAT32;
-    for (int i = 1; i < node->n_in; i++)
+    bool gathered = ((const tdi_joint_update_attrs *)node->attrs)->factors > 0;
+    for (int i = gathered ? 2 : 1; i < node->n_in; i++)
         TDI_TRY(tdi_want_shape(node, i, &node->shape, error));
     return TD_OK;
+}
+
+bool tdi_gathers_factors(const tdi_graph *graph, const td_shape *weight, int64_t positions, int64_t *factors)
+{
+    int64_t rows = weight->dim[0], columns = weight->dim[1], most = 0;
+    for (int s = 0; s < graph->shards; s++) {
+        int64_t own =
+            tdi_shard_first_row(graph->rows, s + 1, graph->shards) - tdi_shard_first_row(graph->rows, s, graph->shards);
+        most = own > most ? own : most;
+    }
+    bool large = rows > TDI_LARGE_PRODUCT && columns > TDI_LARGE_PRODUCT;
+    *factors = most * positions * (rows + columns);
+    return !large && most > 0 && graph->shards * *factors <= rows * columns;
 }
 
 tdi_left_gradient tdi_left_by(const tdi_call *call, int shard)
@@ -94,8 +118,9 @@ tdi_left_gradient tdi_left_by(const tdi_call *call, int shard)
     int64_t rows = call->control->rows, shards = attrs->shards;
     int64_t own = tdi_shard_first_row(rows, shard + 1, shards) - tdi_shard_first_row(rows, shard, shards);
     int64_t depth = own * attrs->positions;
-    const float *data = call->shard->gradients[shard] + call->offset;
-    if (!are_few(&call->out.shape, depth))
+    const float *data = attrs->factors ? (const float *)call->in[1].data + shard * attrs->factors
+                                       : call->shard->gradients[shard] + call->offset;
+    if (!attrs->factors && !are_few(&call->out.shape, depth))
         return (tdi_left_gradient){.gradient = data};
     return (tdi_left_gradient){.a = data, .b = data + depth * call->out.shape.dim[0], .depth = depth};
 }

@@ -159,7 +159,9 @@ td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **fact
 {
     *facts = json_object();
     const atomic_int *stop = &model->context->stop;
-    td_status status = add_data(facts, "training data", run->train, true, stop, error);
+    td_status status = TD_OK;
+    if (run->train)
+        status = add_data(facts, "training data", run->train, true, stop, error);
     if (status == TD_OK && run->validation)
         status = add_data(facts, "validation data", run->validation, false, stop, error);
     add_numbers(facts, model, run);

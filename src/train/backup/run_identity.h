@@ -8,7 +8,7 @@
 #include "model/model.h"
 
 typedef struct tdi_run {
-    tdi_source *train, *validation; /* NULL: none */
+    tdi_source *train, *validation; /* NULL: none, or data that no two processes have in common */
     int64_t batch, steps;           /* the global batch; steps of an epoch */
     int64_t validation_steps;       /* 0: all */
     bool shuffle;
