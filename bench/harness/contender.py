@@ -12,17 +12,25 @@ class Failed(Exception):
     """With the reason, in a few words."""
 
 
+class Missing(Failed):
+    """It is not there to be measured, which is no failure of its own."""
+
+
 class Contender:
-    def __init__(self, name, title, command, cores, log, patience):
-        """`patience`: seconds until the first step is done, and for a round. Raises Failed."""
+    def __init__(self, name, title, command, cores, log, patience, environment=None):
+        """`patience`: seconds until the first step is done, and for a round. `environment`: variables beyond this process's.
+        Its first step is to be awaited."""
         self.name, self.title, self.log, self.patience = name, title, log, patience
         self.rounds, self.facts, self.buffer = [], {}, b""
         environment = dict(os.environ, JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="", PYTHONWARNINGS="ignore",
-                           BENCH_STARTED=repr(time.monotonic()))
+                           BENCH_STARTED=repr(time.monotonic()), **(environment or {}))
         with open(log, "wb") as errors:
             self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                             stderr=errors, env=environment, start_new_session=True,
                                             preexec_fn=lambda: os.sched_setaffinity(0, cores))
+
+    def await_first(self):
+        """Until its first step is done. Raises Failed."""
         self.facts.update(self.hear())
 
     def hear(self):

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 
 from . import setup
 from .contender import Failed
@@ -47,6 +48,22 @@ def process_seconds(pid):
     except OSError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / TICK
+
+
+class Foreign:
+    """What other processes have of the machine meanwhile, seen from a process whose children have all ended."""
+
+    def __init__(self):
+        self.began, self.busy = time.monotonic(), busy_seconds() - self.own()
+
+    @staticmethod
+    def own():
+        times = os.times()
+        return times.user + times.system + times.children_user + times.children_system
+
+    def share(self):
+        """Of all cores."""
+        return max(0.0, busy_seconds() - self.own() - self.busy) / (time.monotonic() - self.began) / os.cpu_count()
 
 
 def on(cores, command):

@@ -69,6 +69,7 @@ class Measurement:
         progress(f"{self.case.name}: starting {title}")
         try:
             started = Contender(name, title, command, cores or self.cores, logs / f"{self.case.name}-{name}.log", self.plan.patience)
+            started.await_first()
             started.round(self.plan.seconds)  # warms up
             return started
         except Failed as reason:

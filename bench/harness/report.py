@@ -3,6 +3,7 @@ from . import machine
 from .cases import TICK, VARIANTS
 
 BEGIN, END = "<!-- bench/run --record writes from here -->", "<!-- to here -->"
+BEGIN_CLUSTER = "<!-- bench/cluster --record writes from here -->"
 
 
 def number(value):
@@ -182,11 +183,11 @@ def whole(results, cases):
             ([""] + scaled if scaled else []))
 
 
-def insert(path, lines, below=""):
+def insert(path, lines, below="", begin=BEGIN):
     """Between the marks in the page, as a block of text; `below` follows it."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
     _, found, after = rest.partition(END)
     if not found:
-        raise SystemExit(f"bench/run: {path} has not the lines {BEGIN} and {END}")
-    block = "\n".join([BEGIN, "```text", *lines, "```", *([below] if below else []), END])
+        raise SystemExit(f"bench: {path} has not the lines {begin} and {END}")
+    block = "\n".join([begin, "```text", *lines, "```", *([below] if below else []), END])
     path.write_text(before + block + after, encoding="utf-8")

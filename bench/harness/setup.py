@@ -1,7 +1,9 @@
 """What must be there before measuring: the programs, a Python environment with the peers, the models' files."""
 import gzip
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import zlib
@@ -11,6 +13,8 @@ from .contender import Failed
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build" / "bench-build"
 PEERS = ROOT / "bench" / "peers"
+ENVIRONMENT = ROOT / "build" / "bench-env"
+FAILED_INSTALLS = ENVIRONMENT / "failed-installs.json"
 # One by one, so that one that cannot be installed does not keep the others away.
 PACKAGES = (("numpy",), ("keras==3.15.1",), ("jax",), ("tensorflow-cpu",), ("torch",))
 DIGITS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}  # what each folder holds
@@ -33,20 +37,29 @@ def has(python, module):
     return subprocess.run([python, "-c", code], check=False).returncode == 0
 
 
-def install(python, packages):
+def install(python, packages, **variables):
+    """`variables`: of pip's environment. Returns why it failed, or None."""
     command = [python, "-m", "pip", "install", "-q", *packages]
-    run = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-    if run.returncode != 0:
-        last = run.stderr.strip().splitlines()[-1:] or ["pip failed"]
-        print(f"left out: {packages[0]}: {last[0]}", flush=True)
+    run = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
+                         env={**os.environ, **variables})
+    if run.returncode == 0:
+        return None
+    last = run.stderr.strip().splitlines()[-1:] or ["pip failed"]
+    print(f"left out: {packages[0]}: {last[0]}", flush=True)
+    return first_error(run.stderr) or last[0]
+
+
+def first_error(text):
+    """The compiler's first error in the log of a package that is built, or None."""
+    errors = (line.strip() for line in text.splitlines() if re.search(r"\berror: (?!subprocess)", line))
+    return next((re.sub(r"^\S*/(site-packages|tmp)/", "", line) for line in errors), None)
 
 
 def own_python():
-    environment = ROOT / "build" / "bench-env"
-    python = environment / "bin" / "python"
+    python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
-        print(f"making {environment} (some gigabytes from PyPI; once)", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        print(f"making {ENVIRONMENT} (some gigabytes from PyPI; once)", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
     for packages in PACKAGES:
         module = {"keras==3.15.1": "keras", "tensorflow-cpu": "tensorflow"}.get(packages[0], packages[0])
         if not has(python, module):
@@ -54,13 +67,32 @@ def own_python():
     return python
 
 
-def versions(python):
+def install_once(python, packages, module, **variables):
+    """As `install`, into bench/run's own environment; one that failed there is not tried again."""
+    notes = failed_installs()
+    if has(python, module) or module in notes:
+        return
+    print(f"installing {packages[0]}", flush=True)
+    reason = install(python, packages, **variables)
+    if reason:
+        FAILED_INSTALLS.write_text(json.dumps({**notes, module: reason[:300]}), encoding="utf-8")
+
+
+def failed_installs():
+    return json.loads(FAILED_INSTALLS.read_text(encoding="utf-8")) if FAILED_INSTALLS.exists() else {}
+
+
+def why_missing(module):
+    reason = failed_installs().get(module)
+    return f"it does not install here: {reason}" if reason else f"{module} is not installed"
+
+
+def versions(python, wanted=("keras", "jax", "tensorflow", "tensorflow-cpu", "torch", "numpy")):
     """{package: version} of what is measured."""
     code = ("import importlib.metadata as m\n"
             "for d in m.distributions():\n    print(d.metadata['Name'].lower().replace('_', '-'), d.version)")
     lines = subprocess.run([python, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     found = dict(line.split() for line in lines)
-    wanted = ("keras", "jax", "tensorflow", "tensorflow-cpu", "torch", "numpy")
     return {name: found[name] for name in wanted if name in found}
 
 

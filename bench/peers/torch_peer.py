@@ -130,7 +130,8 @@ def make_call():
     return predict
 
 
-if case.what == "fit":
-    peer.serve_epochs(case, parameters, first_step, make_epoch)
-else:
-    peer.serve_calls(parameters, make_call())
+if __name__ == "__main__":
+    if case.what == "fit":
+        peer.serve_epochs(case, parameters, first_step, make_epoch)
+    else:
+        peer.serve_calls(parameters, make_call())
