@@ -163,7 +163,7 @@ def model_at_the_chief_alone(root, names):
         (hosts.root / "cluster.json").write_text(json.dumps(json.loads(cluster(0))["cluster"]), encoding="ascii")
         (hosts.root / "host0").mkdir()
         shutil.copy(root / "start" / "mlp_dropout.keras", hosts.root / "host0" / "net.keras")
-        line = LINE.format(start=root / "start", model="net.keras", epochs=20)
+        line = LINE.format(start=root / "start", model="net.keras", epochs=6)
         for host in range(HOSTS):
             hosts.start(host, f"{line} --cluster ../cluster.json --task worker:{host}")
         statuses = hosts.wait()
@@ -192,7 +192,7 @@ def main():
         print("skipped: no network namespaces without root")
         sys.exit(SKIPPED)
     with workplace() as root, network() as names:
-        line = LINE.format(start=root / "start", model=root / "start" / "mlp_dropout.keras", epochs=20)
+        line = LINE.format(start=root / "start", model=root / "start" / "mlp_dropout.keras", epochs=6)
         done = run(line, fresh(root / "alone"))
         check.expect(done.returncode == 0, done.stderr)
         by_tf_config(root, names, line)
