@@ -507,7 +507,7 @@ static void end_one(int count, int after, bool far, int signal)
 
 static void kill_at_many_times(int signal)
 {
-    for (int after = 1; after < 40; after += SANITIZED ? 13 : 6) {
+    for (int after = 1; after < 40; after += SANITIZED ? 13 : 9) {
         end_one(3, after, false, signal);
         if (there_is_a_network)
             end_one(2 + after % 2, after, true, signal);
@@ -797,6 +797,29 @@ static void little_shared_memory_is_said(void **state)
     }
 }
 
+static void another_network_namespace_is_another_host(void **state)
+{
+    (void)state;
+    int status;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char here[TDI_UCX_HOST_BYTES], there[TDI_UCX_HOST_BYTES];
+        tdi_ucx_host(here);
+        tdi_ucx_host(there);
+        expect(strcmp(here, there) == 0);
+        if (unshare(CLONE_NEWNET) != 0)
+            _exit(77);
+        tdi_ucx_host(there);
+        expect(strcmp(here, there) != 0);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 /* ---- threads ---- */
 
 typedef struct thread_member {
@@ -831,7 +854,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(survivors_of_the_killed_go_on), cmocka_unit_test(survivors_of_the_stopped_go_on),
         cmocka_unit_test(closing_leaves_nothing),        cmocka_unit_test(memory_is_seen_in_place),
         cmocka_unit_test(other_addresses_are_refused),   cmocka_unit_test(threads_send_to_all),
-        cmocka_unit_test(little_shared_memory_is_said)};
+        cmocka_unit_test(little_shared_memory_is_said),  cmocka_unit_test(another_network_namespace_is_another_host)};
     if (!can_make(TDI_UCX_HOST))
         return 77;
     there_is_a_network = can_make(TDI_UCX_NETWORK);
