@@ -88,7 +88,7 @@ static tdi_link *shake(int fd, int self)
 {
     tdi_secret secret = {.size = 32};
     tdi_security *security;
-    tdi_link *link;
+    tdi_link *link = NULL;
     tdi_error error = {0};
     if (tdi_security_create(&secret, "bench", &security, &error) != TD_OK ||
         tdi_link_create(security, fd, self ? TDI_LINK_CLIENT : TDI_LINK_SERVER, "the other", &link, &error) != TD_OK)

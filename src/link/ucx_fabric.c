@@ -56,7 +56,7 @@ static td_status open_sides(tdi_ucx_fabric *f, tdi_error *error)
         if (!f->engine->contexts[kind])
             continue;
         pthread_mutex_lock(&f->engine->lock);
-        ucs_status_t status = open_side(f, kind);
+        ucs_status_t status = open_side(f, (tdi_ucx_side_kind)kind);
         if (status != UCS_OK)
             close_side(f, &f->sides[kind]);
         pthread_mutex_unlock(&f->engine->lock);
