@@ -24,13 +24,16 @@ static unsigned long long number_of(const char *path, bool device)
     return device ? (unsigned long long)status.st_dev : (unsigned long long)status.st_ino;
 }
 
+/* Whoever sleeps is woken by a socket whose name is of the network namespace: in two of them both would sleep for ever.
+ */
 void tdi_ucx_host(char host[TDI_UCX_HOST_BYTES])
 {
     char boot[40];
     memset(host, 0, TDI_UCX_HOST_BYTES);
     read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
-    snprintf(host, TDI_UCX_HOST_BYTES, "%s %llx %llx %llx %u", boot, number_of("/proc/self/ns/pid", false),
-             number_of("/proc/self/ns/ipc", false), number_of("/dev/shm", true), (unsigned)geteuid());
+    snprintf(host, TDI_UCX_HOST_BYTES, "%s %llx %llx %llx %llx %u", boot, number_of("/proc/self/ns/pid", false),
+             number_of("/proc/self/ns/ipc", false), number_of("/proc/self/ns/net", false), number_of("/dev/shm", true),
+             (unsigned)geteuid());
 }
 
 #ifdef TANDEM_UCX
