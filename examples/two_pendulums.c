@@ -51,6 +51,14 @@ static td_model *make_network(td_context *context, td_cluster *cluster)
     return network;
 }
 
+/* Called by a thread of the cluster's. */
+static void tell(void *user, const td_cluster_event *event)
+{
+    (void)user;
+    if (event->kind == TD_CLUSTER_LOST)
+        fprintf(stderr, "after %.1f s: %s\n", event->seconds, event->sentence);
+}
+
 static void train(td_model *network, const td_cluster *cluster, int steps)
 {
     static float x[ROWS][STATE], y[ROWS][STATE];
@@ -71,7 +79,7 @@ int main(int argc, char **argv)
     int steps = argc > 1 ? atoi(argv[1]) : 500;
     const char *output = argc > 2 ? argv[2] : "two_pendulums.keras";
     td_context *context = td_context_create(NULL);
-    td_cluster *cluster = td_cluster_open(context);
+    td_cluster *cluster = td_cluster_open(context, .on_event = tell);
     if (cluster) {
         td_model *network = make_network(context, cluster);
         train(network, cluster, steps);

@@ -43,6 +43,19 @@ TD_API td_status td_cluster_check(td_context *context, const char *tf_config);
 
 typedef struct td_cluster td_cluster;
 
+/* What happens in a group. */
+typedef enum td_cluster_event_kind {
+    TD_CLUSTER_JOINED, /* a task has come, while the cluster opens */
+    TD_CLUSTER_LOST    /* a task has left, or was lost: what is under way fails with this sentence */
+} td_cluster_event_kind;
+
+typedef struct td_cluster_event {
+    td_cluster_event_kind kind;
+    int task;             /* its number among those that train; -1: not known */
+    double seconds;       /* since this process began to open the cluster */
+    const char *sentence; /* "worker 1 (10.0.0.3:2222) has joined"; borrowed for the call */
+} td_cluster_event;
+
 typedef struct td_cluster_args {
     td_location at;
     td_context *context;
@@ -60,6 +73,10 @@ typedef struct td_cluster_args {
                              * RDMA, unencrypted and open to strangers who reach its ports: on a network of one's own;
                              * "auto" (NULL): off under mpirun and srun, else on */
     double start_timeout;   /* seconds to wait for the others; 0: 300 */
+    /* Called for each event by a thread of the cluster's, which waits meanwhile: it returns soon, and calls nothing of
+     * Tandem but td_request_stop. NULL: nobody is told. */
+    void (*on_event)(void *user, const td_cluster_event *event);
+    void *user;
 } td_cluster_args;
 
 /* How many tasks the cluster has that `args` and the environment describe; 0: nothing describes one. -1 on failure: a

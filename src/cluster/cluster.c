@@ -132,6 +132,8 @@ static td_status meet(td_cluster *cluster, const td_cluster_args *args, tdi_erro
                                    .members = cluster->members,
                                    .security = cluster->security,
                                    .bind = args->bind,
+                                   .on_event = args->on_event,
+                                   .user = args->user,
                                    .start_timeout = args->start_timeout > 0 ? args->start_timeout : start_timeout};
     if (cluster->members == 1)
         return TD_OK;

@@ -128,6 +128,15 @@ static void keep_address(tdi_meeting *meeting, const tdi_connection *connection,
              tdi_task_name(&meeting->spec.config->tasks[connection->member], task), text);
 }
 
+static void say_joined(const tdi_connection *connection)
+{
+    char sentence[TDI_MEMBER_NAME + 16];
+    const tdi_meeting *meeting = connection->meeting;
+    snprintf(sentence, sizeof sentence, "%s has joined", meeting->members[connection->member].name);
+    if (connection->purpose == TDI_CONTROL_LINK)
+        tdi_meeting_note(meeting, TD_CLUSTER_JOINED, connection->member, sentence);
+}
+
 static void admit(tdi_connection *connection, const tdi_hello *hello)
 {
     tdi_meeting *meeting = connection->meeting;
@@ -142,6 +151,7 @@ static void admit(tdi_connection *connection, const tdi_hello *hello)
     tdi_link_set_name(connection->link, member->name);
     pthread_cond_broadcast(&meeting->changed);
     pthread_mutex_unlock(&meeting->lock);
+    say_joined(connection);
 }
 
 static const char *name_of(const tdi_connection *connection)

@@ -33,15 +33,33 @@ static void tell(tdi_meeting *meeting)
         meeting->lost(meeting->user, &meeting->why);
 }
 
-void tdi_meeting_fail(tdi_meeting *meeting, const tdi_error *why)
+void tdi_meeting_note(const tdi_meeting *meeting, td_cluster_event_kind kind, int member, const char *sentence)
+{
+    if (meeting->spec.on_event)
+        meeting->spec.on_event(meeting->spec.user, &(td_cluster_event){.kind = kind,
+                                                                       .task = member,
+                                                                       .seconds = tdi_seconds() - meeting->began,
+                                                                       .sentence = sentence});
+}
+
+static void fail_by(tdi_meeting *meeting, int member, const tdi_error *why)
 {
     pthread_mutex_lock(&meeting->lock);
-    if (!is_over(meeting)) {
+    bool first = !is_over(meeting);
+    if (first) {
         meeting->why = *why;
         tell(meeting);
     }
+    bool lost = first && meeting->complete && !meeting->ending;
     pthread_cond_broadcast(&meeting->changed);
     pthread_mutex_unlock(&meeting->lock);
+    if (lost)
+        tdi_meeting_note(meeting, TD_CLUSTER_LOST, member, why->message);
+}
+
+void tdi_meeting_fail(tdi_meeting *meeting, const tdi_error *why)
+{
+    fail_by(meeting, -1, why);
 }
 
 void tdi_meeting_tell(tdi_meeting *meeting, void (*lost)(void *user, const tdi_error *why), void *user)
@@ -59,7 +77,7 @@ void tdi_meeting_lose(tdi_meeting *meeting, int member, const tdi_error *why)
 {
     tdi_error lost = {0};
     tdi_link_tell_loss(meeting->members[member].name, why, &lost);
-    tdi_meeting_fail(meeting, &lost);
+    fail_by(meeting, member, &lost);
 }
 
 /* ---- frames ---- */
@@ -457,6 +475,7 @@ td_status tdi_meeting_open(const tdi_meeting_spec *spec, tdi_meeting **meeting, 
         return tdi_no_memory(error);
     made->spec = *spec;
     made->self = spec->config->self;
+    made->began = tdi_seconds();
     made->sinks = (tdi_sinks){made, place_frame, frame_arrived, NULL, link_lost};
     init_waiting(made);
     td_status status = start(made, error);

@@ -6,6 +6,8 @@
 #ifndef TDI_CLUSTER_MEETING_H
 #define TDI_CLUSTER_MEETING_H
 
+#include <tandem/cluster.h>
+
 #include "base/context.h"
 #include "cluster/hello.h"
 #include "link/link.h"
@@ -21,6 +23,9 @@ typedef struct tdi_meeting_spec {
     tdi_security *security; /* outlives the meeting */
     const char *bind;       /* the address to listen on, "0.0.0.0" or "10.0.0.3:2222"; NULL: the task's own */
     double start_timeout;   /* seconds to wait for all */
+    /* Called by the meeting's thread; NULL: nobody is told. */
+    void (*on_event)(void *user, const td_cluster_event *event);
+    void *user;
 } tdi_meeting_spec;
 
 /* Blocks until all are there. TD_INVALID_ARGUMENT: one of them is of another version or cluster, or has another secret;

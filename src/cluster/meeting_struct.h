@@ -56,6 +56,7 @@ typedef struct tdi_outgoing {
 struct tdi_meeting {
     tdi_meeting_spec spec;
     int self;
+    double began;
     tdi_hello own;
     tdi_sinks sinks;
     tdi_loop *loop;
@@ -80,6 +81,8 @@ struct tdi_meeting {
     atomic_bool quits;
 };
 
+/* Tells the user of an event; `member` -1: of nobody in particular. By the meeting's thread. */
+void tdi_meeting_note(const tdi_meeting *meeting, td_cluster_event_kind kind, int member, const char *sentence);
 /* Ends the meeting with a sentence; the first holds. The meeting's thread calls it. */
 void tdi_meeting_fail(tdi_meeting *meeting, const tdi_error *why);
 /* For the context's log: who was turned away, and why. */

@@ -24,8 +24,7 @@ static unsigned long long number_of(const char *path, bool device)
     return device ? (unsigned long long)status.st_dev : (unsigned long long)status.st_ino;
 }
 
-/* Whoever sleeps is woken by a socket whose name is of the network namespace: in two of them both would sleep for ever.
- */
+/* UCX wakes who sleeps by a socket without a file, which is seen in its network namespace alone. */
 void tdi_ucx_host(char host[TDI_UCX_HOST_BYTES])
 {
     char boot[40];
