@@ -1,0 +1,591 @@
+/* Groups of two to nine processes in virtual time, to which a seed does everything that can be done to them: deaths,
+ * freezes, cuts, at any time and in the midst of any message. After each event it is checked that
+ *
+ *   - one view at most goes on;
+ *   - members of a view have the same step and weights, those of the undisturbed run where shards are fixed;
+ *   - nothing is applied twice or lost;
+ *   - every loss is named within a second;
+ *   - in the end, when the network is whole again, all come to the last step.
+ *
+ * TANDEM_SEEDS=1000000 tries more of them, TANDEM_FIRST_SEED begins elsewhere; with TANDEM_TRACE=1 the first one's
+ * events are shown. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/trainer.h"
+
+enum { MAX_LINES = 512, TRIGGERS = 4, STEPS_KEPT = 4 };
+#define QUIET_SECONDS 4.0    /* when mischief ends */
+#define FEWER_SECONDS 7.0    /* when those who are there begin without those who are not */
+#define DEADLINE_SECONDS 30.0
+#define NAMED_SECONDS 1.0
+
+/* What one formation of members has done. */
+typedef struct line {
+    uint64_t key;
+    bool began;
+    uint32_t begins, most, limit;
+    uint64_t hash_at_begin, hash[STEPS_KEPT];
+    uint32_t step[STEPS_KEPT];
+} line;
+
+/* Mischief when the count-th frame of a kind arrives, or is sent. */
+typedef struct trigger {
+    int kind, count, what;
+    bool when_sent;
+} trigger;
+
+typedef struct run {
+    tdi_sim sim;
+    uint64_t seed;
+    line lines[MAX_LINES];
+    int count, active; /* the line that made the last step first; -1 */
+    uint64_t *undisturbed;
+    trigger triggers[TRIGGERS];
+    int trigger_count;
+    double lost_since[TDI_SIM_HOSTS];  /* dead, frozen or cut off since then; below 0: not */
+    double awake_since[TDI_SIM_HOSTS];
+    double named[TDI_SIM_HOSTS];       /* when somebody said last that it is lost */
+    tdi_task_set left;
+    bool trace, over;
+    const char *wrong;
+} run;
+
+static void fail_run(run *r, const char *why)
+{
+    if (!r->wrong)
+        r->wrong = why;
+}
+
+__attribute__((format(printf, 2, 3))) static void trace(const run *r, const char *format, ...)
+{
+    va_list args;
+    if (!r->trace)
+        return;
+    va_start(args, format);
+    fprintf(stderr, "%9.4f ", r->sim.world.now);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+/* ---- what must hold ---- */
+
+static uint64_t key_of(const tdi_sim_process *p)
+{
+    const tdi_view *view = tdi_membership_view(p->membership);
+    uint64_t key = view->since;
+    key = key * 1000003 + view->members;
+    key = key * 1000003 + view->step;
+    key = key * 1000003 + view->state;
+    return key * 1000003 + (uint64_t)view->donor;
+}
+
+static line *line_of(run *r, const tdi_sim_process *p)
+{
+    uint64_t key = key_of(p);
+    for (int i = r->count - 1; i >= 0; i--)
+        if (r->lines[i].key == key)
+            return &r->lines[i];
+    if (r->count == MAX_LINES) {
+        fail_run(r, "views without end");
+        return &r->lines[0];
+    }
+    line *made = &r->lines[r->count++];
+    *made = (line){.key = key, .begins = p->step, .most = p->step, .limit = UINT32_MAX};
+    return made;
+}
+
+static void check_hash(run *r, const tdi_sim_process *p)
+{
+    if (r->sim.shards && p->hash != r->undisturbed[p->step])
+        fail_run(r, "weights are not those of the undisturbed run");
+}
+
+static void on_began(void *user, int self)
+{
+    run *r = user;
+    const tdi_sim_process *p = &r->sim.processes[self];
+    if (!tdi_has_task(p->members, self))
+        return;
+    line *l = line_of(r, p);
+    trace(r, "%d begins at step %u in %u, members %llx", self, p->step, p->since, (unsigned long long)p->members);
+    if (!l->began)
+        l->hash_at_begin = p->hash;
+    l->began = true;
+    if (l->begins != p->step || l->hash_at_begin != p->hash)
+        fail_run(r, "members begin a view with different states");
+    check_hash(r, p);
+}
+
+/* The first step of a view ends all others, but for a step that was under way: who has all of it may complete it. */
+static void on_first_step(run *r, line *l)
+{
+    for (int i = 0; i < r->count; i++)
+        if (&r->lines[i] != l && r->lines[i].limit == UINT32_MAX)
+            r->lines[i].limit = r->lines[i].most + 1;
+}
+
+static void on_applied(void *user, int self)
+{
+    run *r = user;
+    const tdi_sim_process *p = &r->sim.processes[self];
+    line *l = line_of(r, p);
+    int slot = (int)(p->step % STEPS_KEPT);
+    if (l->most == l->begins)
+        on_first_step(r, l);
+    if (p->step > l->limit)
+        fail_run(r, "two views go on side by side");
+    if (p->step > l->most)
+        l->most = p->step;
+    if (l->step[slot] == p->step && l->hash[slot] != p->hash)
+        fail_run(r, "members of a view have different weights after a step");
+    l->step[slot] = p->step;
+    l->hash[slot] = p->hash;
+    check_hash(r, p);
+}
+
+/* ---- losses ---- */
+
+static bool sees(const run *r, int self, int other)
+{
+    const tdi_membership *m = r->sim.processes[self].membership;
+    return m && tdi_has_task(tdi_view_everyone(tdi_membership_view(m)), other) &&
+           tdi_membership_view(m)->incarnation[other] == r->sim.hosts[other].incarnation;
+}
+
+static void check_named(void *user, tdi_happening *event)
+{
+    run *r = user;
+    int lost = event->to;
+    double since = r->lost_since[lost];
+    bool seen = false;
+    if (since < 0 || r->sim.world.now - since < NAMED_SECONDS - 1e-9)
+        return;
+    for (int t = 0; t < r->sim.tasks; t++) {
+        if (t == lost || !r->sim.hosts[t].alive || r->awake_since[t] > since || r->lost_since[t] >= 0 ||
+            !((uint64_t)event->name >> t & 1))
+            continue;
+        seen = true;
+        if (sees(r, t, lost) && !tdi_has_task(tdi_membership_lost(r->sim.processes[t].membership), lost))
+            fail_run(r, "a loss was not noticed within a second");
+    }
+    if (seen && r->named[lost] < since)
+        fail_run(r, "a loss was not named within a second");
+}
+
+static void note_loss(run *r, int task)
+{
+    tdi_task_set seen_by = 0;
+    if (r->lost_since[task] >= 0)
+        return;
+    r->lost_since[task] = r->sim.world.now;
+    for (int t = 0; t < r->sim.tasks; t++)
+        if (t != task && sees(r, t, task))
+            seen_by |= tdi_task_bit(t);
+    tdi_world_add(&r->sim.world, (tdi_happening){.at = r->sim.world.now + NAMED_SECONDS,
+                                                 .fire = check_named,
+                                                 .user = r,
+                                                 .to = task,
+                                                 .name = seen_by});
+}
+
+static void note_return(run *r, int task)
+{
+    r->lost_since[task] = -1;
+    r->awake_since[task] = r->sim.world.now;
+}
+
+/* ---- mischief ---- */
+
+typedef enum mischief {
+    KILL,
+    KILL_FOR_LONG,
+    POWER_OFF,
+    FREEZE,
+    CUT_OFF,
+    CUT_PAIR,
+    CUT_ONE_WAY,
+    RESET,
+    LEAVE,
+    KILL_LEADER,
+    KILL_TWO,
+    KILL_ALL,
+    MISCHIEFS
+} mischief;
+
+static void later(run *r, double seconds, void (*fire)(void *, tdi_happening *), int from, int to)
+{
+    tdi_world_add(&r->sim.world,
+                  (tdi_happening){.at = r->sim.world.now + seconds, .fire = fire, .user = r, .from = from, .to = to});
+}
+
+static double until_quiet(run *r, double low, double high)
+{
+    double seconds = tdi_world_between(&r->sim.world, low, high), left = QUIET_SECONDS - r->sim.world.now;
+    return seconds < left ? seconds : left > 0 ? left : 0;
+}
+
+static void start(void *user, tdi_happening *event)
+{
+    run *r = user;
+    if (r->sim.hosts[event->to].alive)
+        return;
+    trace(r, "%d starts", event->to);
+    note_return(r, event->to);
+    tdi_sim_start(&r->sim, event->to);
+}
+
+static void kill_one(run *r, int task, bool power, bool returns)
+{
+    if (!r->sim.hosts[task].alive)
+        return;
+    trace(r, "%d is killed%s", task, power ? ", its host too" : "");
+    note_loss(r, task);
+    tdi_sim_kill(&r->sim, task, power);
+    if (returns)
+        later(r, until_quiet(r, 0.05, 2), start, 0, task);
+}
+
+static void kill_now(void *user, tdi_happening *event)
+{
+    kill_one(user, event->to, false, true);
+}
+
+static void thaw(void *user, tdi_happening *event)
+{
+    run *r = user;
+    if (!r->sim.hosts[event->to].alive || tdi_sim_host_is_frozen(&r->sim.hosts[event->to], &r->sim.world))
+        return;
+    trace(r, "%d thaws", event->to);
+    note_return(r, event->to);
+}
+
+static void freeze(run *r, int task)
+{
+    double seconds = until_quiet(r, 0.02, 3);
+    if (!r->sim.hosts[task].alive)
+        return;
+    trace(r, "%d freezes for %.3f", task, seconds);
+    note_loss(r, task);
+    tdi_sim_host_freeze(&r->sim.hosts[task], r->sim.world.now + seconds);
+    later(r, seconds, thaw, 0, task);
+}
+
+static void heal(void *user, tdi_happening *event)
+{
+    run *r = user;
+    trace(r, "%d to %d is whole", event->from, event->to);
+    tdi_network_heal(&r->sim.network, event->from, event->to);
+    if (r->sim.hosts[event->from].alive && !tdi_sim_host_is_frozen(&r->sim.hosts[event->from], &r->sim.world))
+        note_return(r, event->from);
+    if (r->sim.hosts[event->to].alive && !tdi_sim_host_is_frozen(&r->sim.hosts[event->to], &r->sim.world))
+        note_return(r, event->to);
+}
+
+static void cut(run *r, int from, int to, double seconds)
+{
+    if (from == to)
+        return;
+    trace(r, "%d to %d is cut for %.3f", from, to, seconds);
+    tdi_network_cut(&r->sim.network, from, to);
+    r->awake_since[from] = r->awake_since[to] = r->sim.world.now + 1000; /* what they hear is not to be judged */
+    later(r, seconds, heal, from, to);
+}
+
+static void cut_off(run *r, int task)
+{
+    double seconds = until_quiet(r, 0.05, 3);
+    for (int t = 0; t < r->sim.tasks; t++) {
+        cut(r, task, t, seconds);
+        cut(r, t, task, seconds);
+    }
+}
+
+static int leader_of(const run *r)
+{
+    for (int t = 0; t < r->sim.tasks; t++)
+        if (r->sim.processes[t].membership && tdi_membership_leads(r->sim.processes[t].membership))
+            return t;
+    return 0;
+}
+
+static void leave(run *r, int task)
+{
+    if (!r->sim.hosts[task].alive)
+        return;
+    trace(r, "%d is told to leave", task);
+    r->awake_since[task] = r->sim.world.now + 1000;
+    tdi_sim_leave(&r->sim, task);
+    later(r, until_quiet(r, 0.5, 3), start, 0, task);
+}
+
+static void do_mischief(run *r, mischief what, int a, int b)
+{
+    tdi_world *world = &r->sim.world;
+    if (world->now >= QUIET_SECONDS)
+        return;
+    switch (what) {
+    case KILL:
+        kill_one(r, a, false, true);
+        break;
+    case KILL_FOR_LONG:
+        kill_one(r, a, false, false);
+        break;
+    case POWER_OFF:
+        kill_one(r, a, true, tdi_world_chance(world, 0.5));
+        break;
+    case FREEZE:
+        freeze(r, a);
+        break;
+    case CUT_OFF:
+        cut_off(r, a);
+        break;
+    case CUT_PAIR:
+        cut(r, a, b, until_quiet(r, 0.05, 3));
+        cut(r, b, a, until_quiet(r, 0.05, 3));
+        break;
+    case CUT_ONE_WAY:
+        cut(r, a, b, until_quiet(r, 0.05, 3));
+        break;
+    case RESET:
+        if (a != b && r->sim.hosts[a].alive && !tdi_sim_host_is_frozen(&r->sim.hosts[a], world))
+            tdi_network_reset(&r->sim.network, a, b);
+        break;
+    case LEAVE:
+        leave(r, a);
+        break;
+    case KILL_LEADER:
+        kill_one(r, leader_of(r), false, true);
+        break;
+    case KILL_TWO:
+        kill_one(r, a, false, true);
+        kill_one(r, b, false, true);
+        break;
+    default:
+        for (int t = 0; t < r->sim.tasks; t++)
+            kill_one(r, t, false, true);
+    }
+}
+
+static mischief draw_mischief(run *r)
+{
+    mischief what = (mischief)tdi_world_below(&r->sim.world, MISCHIEFS);
+    return what == KILL_ALL && tdi_world_chance(&r->sim.world, 0.6) ? FREEZE : what;
+}
+
+static void mischief_now(void *user, tdi_happening *event)
+{
+    do_mischief(user, (mischief)event->name, event->from, event->to);
+}
+
+static void add_mischief(run *r, double at, mischief what, int a, int b)
+{
+    tdi_world_add(&r->sim.world, (tdi_happening){.at = at,
+                                                 .fire = mischief_now,
+                                                 .user = r,
+                                                 .from = a,
+                                                 .to = b,
+                                                 .name = (uint64_t)what});
+}
+
+/* ---- in the midst of messages ---- */
+
+static trigger *triggered(run *r, int kind, bool when_sent)
+{
+    for (int i = 0; i < r->trigger_count; i++) {
+        trigger *t = &r->triggers[i];
+        if (t->kind == kind && t->when_sent == when_sent && t->count > 0 && --t->count == 0)
+            return t;
+    }
+    return NULL;
+}
+
+static void on_arrives(void *user, int from, int to, const tdi_frame *frame)
+{
+    run *r = user;
+    trigger *t = triggered(r, frame->kind, false);
+    if (r->trace && frame->kind > TDI_SAY_BEAT)
+        trace(r, "%d -> %d %s order %u view %u.%u", from, to, tdi_say_name(frame->kind), frame->id, frame->generation,
+              frame->shard);
+    if (!t || r->sim.world.now >= QUIET_SECONDS)
+        return;
+    bool both = tdi_world_chance(&r->sim.world, 0.5);
+    add_mischief(r, r->sim.world.now, (mischief)t->what, both ? to : from, both ? from : to);
+}
+
+static void on_acted(void *user, int self, const tdi_action *action)
+{
+    run *r = user;
+    if (action->kind == TDI_DO_LOST || action->kind == TDI_DO_WAIT)
+        trace(r, "%d: %s", self, action->sentence);
+    else if (action->kind != TDI_DO_SEND)
+        trace(r, "%d: action %d", self, action->kind);
+    if (action->kind == TDI_DO_LOST)
+        r->named[action->task] = r->sim.world.now;
+    if (action->kind != TDI_DO_SEND || r->sim.world.now >= QUIET_SECONDS ||
+        !triggered(r, action->frame.kind, true))
+        return;
+    r->sim.sends_left[self] = tdi_world_below(&r->sim.world, 1 + tdi_task_count(action->to));
+    later(r, 0, kill_now, 0, self);
+}
+
+static void draw_triggers(run *r)
+{
+    static const int kinds[] = {TDI_SAY_PREPARE, TDI_SAY_PROMISE, TDI_SAY_PROPOSE, TDI_SAY_ACCEPT,
+                                TDI_SAY_COMMIT,  TDI_SIM_ASK,     TDI_SIM_STATE,   TDI_SAY_REFUSE};
+    static const mischief what[] = {KILL, FREEZE, CUT_OFF, CUT_PAIR, KILL_FOR_LONG, CUT_ONE_WAY, RESET, POWER_OFF};
+    tdi_world *world = &r->sim.world;
+    r->trigger_count = tdi_world_below(world, TRIGGERS + 1);
+    for (int i = 0; i < r->trigger_count; i++)
+        r->triggers[i] = (trigger){.kind = kinds[tdi_world_below(world, 8)],
+                                   .count = 1 + tdi_world_below(world, 12),
+                                   .what = what[tdi_world_below(world, 8)],
+                                   .when_sent = tdi_world_chance(world, 0.3)};
+}
+
+/* ---- a run ---- */
+
+/* Whoever is still dead comes back, or does not; somebody that trains has to. */
+static void end_mischief(void *user, tdi_happening *event)
+{
+    run *r = user;
+    (void)event;
+    bool trains = false;
+    for (int t = 0; t < r->sim.tasks; t++) {
+        bool returns = !r->sim.hosts[t].powered || tdi_world_chance(&r->sim.world, 0.7);
+        if (!r->sim.hosts[t].alive && returns)
+            later(r, tdi_world_between(&r->sim.world, 0, 1), start, 0, t);
+        trains = trains || (tdi_has_task(r->sim.trains, t) && (r->sim.hosts[t].alive || returns));
+    }
+    if (!trains)
+        later(r, 0, start, 0, 0);
+}
+
+static void begin_with_fewer(void *user, tdi_happening *event)
+{
+    run *r = user;
+    (void)event;
+    for (int t = 0; t < r->sim.tasks; t++)
+        if (r->sim.hosts[t].alive)
+            tdi_sim_begin_with_fewer(&r->sim, t);
+}
+
+static bool is_over(const run *r)
+{
+    bool any = false;
+    if (r->sim.world.now < QUIET_SECONDS + 1)
+        return false;
+    for (int t = 0; t < r->sim.tasks; t++) {
+        if (!r->sim.hosts[t].alive || !tdi_has_task(r->sim.trains, t))
+            continue;
+        any = true;
+        if (r->sim.processes[t].step < r->sim.steps)
+            return false;
+    }
+    return any;
+}
+
+static void draw_run(run *r)
+{
+    tdi_world *world = &r->sim.world;
+    int count = 1 + tdi_world_below(world, 6);
+    r->sim.shards = tdi_world_chance(world, 0.5);
+    r->sim.steps = (uint32_t)(20 + tdi_world_below(world, 60));
+    for (int t = 0; t < r->sim.tasks; t++) {
+        r->lost_since[t] = -1;
+        r->awake_since[t] = r->named[t] = 0;
+        later(r, tdi_world_between(world, 0, 0.3), start, 0, t);
+    }
+    for (int i = 0; i < count; i++)
+        add_mischief(r, tdi_world_between(world, 0.05, QUIET_SECONDS), draw_mischief(r),
+                     tdi_world_below(world, r->sim.tasks), tdi_world_below(world, r->sim.tasks));
+    draw_triggers(r);
+    later(r, QUIET_SECONDS, end_mischief, 0, 0);
+    later(r, FEWER_SECONDS, begin_with_fewer, 0, 0);
+}
+
+static void draw_tasks(uint64_t seed, int *tasks, tdi_task_set *trains)
+{
+    tdi_random random = tdi_random_create(seed, 1);
+    int witnesses = (int)tdi_random_below(&random, 4) - 1;
+    *tasks = 2 + (int)tdi_random_below(&random, 8);
+    if (tdi_random_below(&random, 2)) /* small groups have the hardest votes */
+        *tasks = 2 + (int)tdi_random_below(&random, 3);
+    if (witnesses < 0)
+        witnesses = 0;
+    if (witnesses > *tasks - 1)
+        witnesses = *tasks - 1;
+    *trains = tdi_task_bit(*tasks - witnesses) - 1;
+}
+
+static const char *play(run *r, uint64_t seed, uint64_t *undisturbed, bool traced)
+{
+    int tasks;
+    tdi_task_set trains;
+    draw_tasks(seed, &tasks, &trains);
+    r->seed = seed;
+    r->count = 0;
+    r->wrong = NULL;
+    r->undisturbed = undisturbed;
+    r->trace = traced;
+    if (tdi_sim_init(&r->sim, seed, tasks, trains, NULL) != TD_OK)
+        return "no memory";
+    r->sim.watcher = (tdi_sim_watcher){r, on_acted, on_began, on_applied, on_arrives};
+    draw_run(r);
+    while (!r->wrong && !r->sim.wrong && !is_over(r) && r->sim.world.now < DEADLINE_SECONDS &&
+           tdi_world_step(&r->sim.world))
+        ;
+    if (r->sim.wrong)
+        fail_run(r, r->sim.wrong);
+    if (r->sim.world.no_memory)
+        fail_run(r, "no memory");
+    if (!is_over(r))
+        fail_run(r, "training did not go on");
+    for (int t = 0; traced && t < tasks; t++)
+        trace(r, "%d ends at step %u of %u, %s", t, r->sim.processes[t].step, r->sim.steps,
+              r->sim.hosts[t].alive ? "alive" : "dead");
+    tdi_sim_release(&r->sim);
+    return r->wrong;
+}
+
+/* ---- tests ---- */
+
+static uint64_t number_of(const char *variable, uint64_t otherwise)
+{
+    const char *text = getenv(variable);
+    return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void all_goes_on(void **state)
+{
+    (void)state;
+    uint64_t first = number_of("TANDEM_FIRST_SEED", 1), count = number_of("TANDEM_SEEDS", 10000), bad = 0, events = 0;
+    uint64_t undisturbed[100];
+    run *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    for (uint32_t step = 0; step < 100; step++)
+        undisturbed[step] = tdi_sim_undisturbed(step);
+    for (uint64_t seed = first; seed < first + count && bad < 10; seed++) {
+        const char *wrong = play(r, seed, undisturbed, getenv("TANDEM_TRACE") && seed == first);
+        events += r->sim.world.fired;
+        if (wrong && ++bad)
+            print_error("seed %llu: %s\n", (unsigned long long)seed, wrong);
+    }
+    print_message("%llu seeds, %llu events\n", (unsigned long long)count, (unsigned long long)events);
+    free(r);
+    assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_goes_on)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
