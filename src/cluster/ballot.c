@@ -95,10 +95,11 @@ void tdi_ballot_answer(tdi_membership *m, double now, tdi_actions *out)
 /* A planned end of training comes by itself; otherwise the step under way is broken. */
 static void promise(tdi_membership *m, int to, uint32_t order, uint32_t flags, double now, tdi_actions *out)
 {
+    if (m->owed == TDI_NO_TASK || order != m->promised)
+        m->owed_since = now;
     m->promised = order;
     m->owed = to;
     m->owed_flags = flags;
-    m->owed_since = now;
     if (!(flags & (TDI_SAY_PLANNED | TDI_SAY_VOTES)))
         tdi_membership_break(m, out);
     tdi_ballot_answer(m, now, out);

@@ -84,17 +84,30 @@ tdi_task_set tdi_membership_gone_of(const tdi_membership *m, const tdi_view *vie
 {
     tdi_task_set gone = 0;
     for (int t = 0; t < m->settings.tasks; t++)
-        if (view->incarnation[t] && m->dead[t] == view->incarnation[t])
+        if (view->incarnation[t] && view->incarnation[t] <= m->dead[t])
             gone |= tdi_task_bit(t);
     return gone;
 }
 
+static void bury_up_to(tdi_membership *m, int task, uint64_t incarnation)
+{
+    if (task != m->settings.self && incarnation > m->dead[task])
+        m->dead[task] = incarnation;
+}
+
 void tdi_membership_bury(tdi_membership *m, const tdi_view *view, tdi_task_set set)
 {
-    set &= m->tasks & ~tdi_task_bit(m->settings.self);
+    set &= m->tasks;
     for (int t = tdi_lowest_task(set); t >= 0; t = tdi_next_task(set, t))
-        if (view->incarnation[t])
-            m->dead[t] = view->incarnation[t];
+        bury_up_to(m, t, view->incarnation[t]);
+}
+
+/* Who is in a view has followed on all earlier processes of its task. */
+static void bury_before(tdi_membership *m, const tdi_view *view)
+{
+    for (int t = 0; t < m->settings.tasks; t++)
+        if (view->incarnation[t] > 1)
+            bury_up_to(m, t, view->incarnation[t] - 1);
 }
 
 tdi_task_set tdi_membership_absent(const tdi_membership *m, double now)
@@ -114,7 +127,7 @@ tdi_task_set tdi_membership_hears(const tdi_membership *m, double now)
     for (int t = tdi_lowest_task(everyone); t >= 0; t = tdi_next_task(everyone, t))
         if (t != m->settings.self && m->linked[t] && !is_same(m, t))
             heard &= ~tdi_task_bit(t);
-    return heard & ~tdi_membership_gone_of(m, &m->view);
+    return heard & ~(tdi_membership_gone_of(m, &m->view) & tdi_view_everyone(&m->view));
 }
 
 tdi_task_set tdi_membership_joiners(const tdi_membership *m, double now)
@@ -228,7 +241,7 @@ void tdi_membership_break(tdi_membership *m, tdi_actions *out)
 
 static void enter(tdi_membership *m, const tdi_view *view, tdi_actions *out)
 {
-    bool same = m->view.since == view->since && m->view.generation && is_member(m);
+    bool same = m->view.generation && m->view.since == view->since;
     bool trains = tdi_has_task(view->members, m->settings.self);
     bool has_state = m->state == view->state && m->at.step == view->step && m->training != TDI_TRAINING_RUNS;
     m->view = *view;
@@ -268,6 +281,7 @@ void tdi_membership_adopt(tdi_membership *m, const tdi_view *view, double now, t
 {
     bool is_in = tdi_has_task(tdi_view_everyone(view), m->settings.self) &&
                  view->incarnation[m->settings.self] == m->settings.incarnation;
+    bury_before(m, view);
     if (view->generation > m->known)
         m->known = view->generation;
     if (m->known > m->seen)
@@ -455,11 +469,12 @@ static void lead_on(tdi_membership *m, double now, tdi_actions *out)
 
 /* ---- without a view ---- */
 
-/* All voters of the view are gone, and some that were left out may have gone on: a guest alone cannot know. */
+/* Nothing can follow its view: no member is left to lead a ballot, or all voters are gone and some that were left out may
+ * have gone on, of which a guest alone cannot know. */
 static bool is_stranded(const tdi_membership *m)
 {
     tdi_task_set gone = tdi_membership_gone_of(m, &m->view);
-    return (m->view.voters & ~gone) == 0 && (m->view.strangers & ~gone) != 0;
+    return (m->view.members & ~gone) == 0 || ((m->view.voters & ~gone) == 0 && (m->view.strangers & ~gone) != 0);
 }
 
 static tdi_task_set viewless(const tdi_membership *m, double now, bool *group_is_there)
@@ -541,8 +556,7 @@ void tdi_membership_link_up(tdi_membership *m, int task, uint64_t incarnation, d
     m->linked[task] = incarnation;
     m->absent[task] = -1;
     tdi_detect_open(&m->detect, task, now);
-    if (m->view.incarnation[task] && !is_same(m, task))
-        m->dead[task] = m->view.incarnation[task];
+    bury_up_to(m, task, incarnation - 1);
     beat(m, tdi_task_bit(task), now, out);
     finish_event(m, now, out);
 }
@@ -666,8 +680,7 @@ void tdi_membership_gone(tdi_membership *m, int task, uint64_t incarnation, doub
 {
     begin_event(m, now);
     m->absent[task] = now;
-    if (incarnation && !(tdi_has_task(m->detect.links, task) && m->linked[task] == incarnation))
-        m->dead[task] = incarnation;
+    bury_up_to(m, task, incarnation);
     finish_event(m, now, out);
 }
 

@@ -47,7 +47,7 @@ typedef struct tdi_membership tdi_membership;
 typedef struct tdi_membership_settings {
     int self, tasks;                /* of the cluster, at most TDI_VIEW_TASKS */
     tdi_task_set trains;            /* tasks that train; the others are witnesses */
-    uint64_t incarnation;           /* of this process: random, not 0 */
+    uint64_t incarnation;           /* of this process: grows from start to start of a task, from 1 on */
     uint32_t facts;                 /* of this process, for the deal; passed on */
     uint64_t state;                 /* what the state it starts from is worth; 0 for that of a model file */
     uint32_t step;                  /* steps done in it */

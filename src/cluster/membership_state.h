@@ -45,7 +45,7 @@ struct tdi_membership {
     uint32_t seen;  /* highest generation that anybody has heard of, for the next number */
 
     uint64_t linked[TDI_VIEW_TASKS]; /* incarnation at the other end of each open link, else 0 */
-    uint64_t dead[TDI_VIEW_TASKS];   /* incarnation proved gone last */
+    uint64_t dead[TDI_VIEW_TASKS];   /* incarnations up to this one are proved gone */
     double absent[TDI_VIEW_TASKS];   /* when nobody was found at its address last; below 0: never */
     tdi_told told[TDI_VIEW_TASKS];
     tdi_task_set named; /* lost, and said so */

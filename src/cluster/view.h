@@ -1,8 +1,8 @@
 /* view.h - views: who trains together from which step on, and by what right one view follows another.
  *
  * A task is a bit of a set, by its place in the cluster's configuration. A view has members, which train, and witnesses
- * (evaluator, servers), which only vote. A process is a task and an incarnation, a number that it draws when it starts:
- * who comes back after a death is another process.
+ * (evaluator, servers), which only vote. A process is a task and an incarnation, a number that
+ * grows from start to start of the task: who comes back after a death is another process.
  *
  * The next view is agreed on by those who have a vote in this one (ballot.c). Any two quorums share a process that
  * lives, so that two groups never go on side by side:
