@@ -253,6 +253,8 @@ static int most_advanced(const tdi_membership *m, tdi_task_set members)
 static void choose_members(tdi_membership *m, tdi_view *next, double now)
 {
     tdi_task_set trains = m->settings.trains, answered = m->ballot.answered & ~tdi_membership_leavers(m), old;
+    if ((answered & trains) == 0) /* the last one stays until somebody has come */
+        answered = m->ballot.answered;
     tdi_task_set joiners = m->view.generation ? tdi_membership_joiners(m, now) & ~m->ballot.answered : 0;
     tdi_task_set hears[TDI_VIEW_TASKS];
     all_hears(m, hears);
@@ -286,14 +288,18 @@ static void name_processes(const tdi_membership *m, tdi_view *next)
     }
 }
 
+static uint32_t most(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Above all numbers that those of the next view have heard of. */
 static uint32_t next_generation(const tdi_membership *m, const tdi_view *next)
 {
-    uint32_t highest = m->seen > m->view.generation ? m->seen : m->view.generation;
+    uint32_t highest = most(m->seen, m->view.generation);
     tdi_task_set everyone = tdi_view_everyone(next);
     for (int t = tdi_lowest_task(everyone); t >= 0; t = tdi_next_task(everyone, t))
-        if (m->told[t].known > highest)
-            highest = m->told[t].known;
+        highest = most(highest, most(m->told[t].known, (uint32_t)(m->told[t].state >> 32)));
     return highest + 1;
 }
 

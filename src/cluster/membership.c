@@ -253,11 +253,22 @@ static void enter(tdi_membership *m, const tdi_view *view, tdi_actions *out)
     m->training = trains ? TDI_TRAINING_BEGINS : TDI_TRAINING_NONE;
 }
 
+/* Nobody counts on this process any more. */
+static void leave_at_last(tdi_membership *m, tdi_actions *out)
+{
+    if (!m->has_left)
+        tdi_add_action(out, TDI_DO_LEFT);
+    m->has_left = true;
+}
+
 static void be_left_out(tdi_membership *m, tdi_actions *out)
 {
     m->view = (tdi_view){.donor = TDI_NO_TASK};
     m->training = TDI_TRAINING_NONE;
-    tdi_add_action(out, m->leaving ? TDI_DO_LEFT : TDI_DO_OUT);
+    if (m->leaving)
+        leave_at_last(m, out);
+    else
+        tdi_add_action(out, TDI_DO_OUT);
 }
 
 /* Who is left out although it has not been said to be lost. */
@@ -423,13 +434,16 @@ static bool votes_can_be_given(const tdi_membership *m)
 static void plan(tdi_membership *m, double now, tdi_actions *out)
 {
     tdi_task_set trains = m->settings.trains, joiners = reachable_joiners(m, now), leavers = tdi_membership_leavers(m);
-    bool moves = (joiners | leavers) & trains;
+    bool leaves = leavers & trains && m->view.members & ~leavers;
+    bool moves = leaves || joiners & trains;
+    if (m->leaving && m->view.members == tdi_task_bit(m->settings.self) && tdi_membership_joiners(m, now) == 0)
+        leave_at_last(m, out);
     if (m->training != TDI_TRAINING_RUNS || m->pausing || m->ballot.phase != TDI_BALLOT_NONE || !all_are_ready(m))
         return;
     if (moves) {
         m->pausing = true;
         tdi_add_action(out, TDI_DO_PAUSE);
-    } else if (joiners || leavers || votes_can_be_given(m)) {
+    } else if (joiners || leavers & ~trains || votes_can_be_given(m)) {
         if (now - m->active >= TDI_BEAT_SECONDS)
             tdi_ballot_begin(m, TDI_SAY_VOTES, now, out);
     }
@@ -695,8 +709,8 @@ void tdi_membership_leave(tdi_membership *m, double now, tdi_actions *out)
 {
     begin_event(m, now);
     m->leaving = true;
-    if (m->view.generation == 0 || m->view.members == tdi_task_bit(m->settings.self))
-        tdi_add_action(out, TDI_DO_LEFT);
+    if (m->view.generation == 0)
+        leave_at_last(m, out);
     beat_all(m, now, out);
     finish_event(m, now, out);
 }

@@ -53,7 +53,7 @@ struct tdi_membership {
     tdi_progress at;
     uint64_t state;
     tdi_training training;
-    bool pausing, leaving, fewer;
+    bool pausing, leaving, has_left, fewer;
 
     uint32_t promised, accepted; /* orders, of ballots on what follows the view; 0: none */
     uint32_t highest;            /* order heard of */

@@ -85,6 +85,8 @@ static uint64_t key_of(const tdi_sim_process *p)
     key = key * 1000003 + view->members;
     key = key * 1000003 + view->step;
     key = key * 1000003 + view->state;
+    for (int t = tdi_lowest_task(view->members); t >= 0; t = tdi_next_task(view->members, t))
+        key = key * 1000003 + view->incarnation[t];
     return key * 1000003 + (uint64_t)view->donor;
 }
 
@@ -187,9 +189,13 @@ static void note_loss(run *r, int task)
     if (r->lost_since[task] >= 0)
         return;
     r->lost_since[task] = r->sim.world.now;
-    for (int t = 0; t < r->sim.tasks; t++)
-        if (t != task && sees(r, t, task))
-            seen_by |= tdi_task_bit(t);
+    for (int t = 0; t < r->sim.tasks; t++) {
+        if (t == task || !sees(r, t, task))
+            continue;
+        seen_by |= tdi_task_bit(t);
+        if (tdi_has_task(tdi_membership_lost(r->sim.processes[t].membership), task))
+            return; /* lost already, and named */
+    }
     tdi_world_add(&r->sim.world, (tdi_happening){.at = r->sim.world.now + NAMED_SECONDS,
                                                  .fire = check_named,
                                                  .user = r,
