@@ -53,11 +53,23 @@ static void send_to(tdi_membership *m, int to, tdi_say kind, uint32_t order, uin
     tdi_membership_send(m, tdi_task_bit(to), &say, out);
 }
 
+/* All of a first view are here as it names them. */
+static bool are_there(const tdi_membership *m, const tdi_view *view)
+{
+    tdi_task_set others = tdi_view_everyone(view) & ~own(m);
+    for (int t = tdi_lowest_task(others); t >= 0; t = tdi_next_task(others, t))
+        if (m->linked[t] != view->incarnation[t])
+            return false;
+    return true;
+}
+
+/* A first view is made only when everyone who lives is in none: what was accepted before is void then, unless fewer
+ * than all decide. */
 static void count_promise(tdi_membership *m, int from, uint32_t accepted, const tdi_view *next)
 {
     tdi_ballot *b = &m->ballot;
     b->answered |= tdi_task_bit(from);
-    if (accepted > b->found) {
+    if (accepted > b->found && (m->view.generation || (m->fewer && are_there(m, next)))) {
         b->found = accepted;
         b->next = *next;
     }

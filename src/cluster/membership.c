@@ -335,6 +335,12 @@ static bool is_to_be_adopted(const tdi_membership *m, int from, const tdi_view *
     return own_is_void && !is_void && !tdi_has_task(m->view.voters, m->settings.self);
 }
 
+/* A first view, by a ballot after which this process has promised another. */
+static bool is_overtaken(const tdi_membership *m, const tdi_message *say)
+{
+    return m->view.generation == 0 && say->view == 0 && say->next.order < m->promised;
+}
+
 static void on_commit(tdi_membership *m, int from, const tdi_message *say, double now, tdi_actions *out)
 {
     const tdi_view *view = &say->next;
@@ -343,13 +349,21 @@ static void on_commit(tdi_membership *m, int from, const tdi_message *say, doubl
     tdi_membership_bury(m, view, say->gone);
     if (tdi_view_id(view) == tdi_view_id(&m->view))
         m->view.makers |= view->makers;
-    else if (is_to_be_adopted(m, from, view))
+    else if (is_to_be_adopted(m, from, view) && !is_overtaken(m, say))
         tdi_membership_adopt(m, view, now, out);
     else if (say->view == tdi_view_id(view))
         tell_view(m, from, out);
 }
 
 /* ---- what the view needs ---- */
+
+static void prove(tdi_membership *m, tdi_task_set tasks, double now, tdi_actions *out)
+{
+    if (!tasks || now < m->prove_due)
+        return;
+    m->prove_due = now + ABSENT_SECONDS / 2;
+    tdi_add_action(out, TDI_DO_PROVE)->to = tasks;
+}
 
 static void say_lost(tdi_membership *m, double now, tdi_actions *out)
 {
@@ -440,12 +454,12 @@ static void plan(tdi_membership *m, double now, tdi_actions *out)
         leave_at_last(m, out);
     if (m->training != TDI_TRAINING_RUNS || m->pausing || m->ballot.phase != TDI_BALLOT_NONE || !all_are_ready(m))
         return;
-    if (moves) {
-        m->pausing = true;
-        tdi_add_action(out, TDI_DO_PAUSE);
-    } else if (joiners || leavers & ~trains || votes_can_be_given(m)) {
+    if (joiners & ~trains || leavers & ~trains || votes_can_be_given(m)) {
         if (now - m->active >= TDI_BEAT_SECONDS)
             tdi_ballot_begin(m, TDI_SAY_VOTES, now, out);
+    } else if (moves) {
+        m->pausing = true;
+        tdi_add_action(out, TDI_DO_PAUSE);
     }
 }
 
@@ -491,6 +505,19 @@ static bool is_stranded(const tdi_membership *m)
     return (m->view.members & ~gone) == 0 || ((m->view.voters & ~gone) == 0 && (m->view.strangers & ~gone) != 0);
 }
 
+/* Somebody of its view has been left out of a later one: whoever is in that will say so, or nobody is. */
+static bool is_outdated(tdi_membership *m)
+{
+    tdi_task_set aware = tdi_membership_aware(m) & tdi_view_everyone(&m->view);
+    for (int t = tdi_lowest_task(aware); t >= 0; t = tdi_next_task(aware, t)) {
+        if (m->told[t].known <= m->view.generation)
+            continue;
+        m->known = m->told[t].known;
+        return true;
+    }
+    return false;
+}
+
 static tdi_task_set viewless(const tdi_membership *m, double now, bool *group_is_there)
 {
     tdi_task_set found = tdi_task_bit(m->settings.self), heard = m->detect.links & tdi_membership_hears(m, now);
@@ -501,14 +528,6 @@ static tdi_task_set viewless(const tdi_membership *m, double now, bool *group_is
             found |= tdi_task_bit(t);
     }
     return found;
-}
-
-static void prove(tdi_membership *m, tdi_task_set missing, double now, tdi_actions *out)
-{
-    if (now < m->prove_due)
-        return;
-    m->prove_due = now + ABSENT_SECONDS / 2;
-    tdi_add_action(out, TDI_DO_PROVE)->to = missing;
 }
 
 /* When nobody is in a view, those who are there make the first: all tasks, but for those that are proved gone where
@@ -534,7 +553,7 @@ static void found_group(tdi_membership *m, double now, tdi_actions *out)
 
 static void consider(tdi_membership *m, double now, tdi_actions *out)
 {
-    if (m->view.generation && is_stranded(m)) {
+    if (m->view.generation && (is_stranded(m) || is_outdated(m))) {
         be_left_out(m, out);
         tdi_ballot_reset(m);
     }
@@ -545,6 +564,8 @@ static void consider(tdi_membership *m, double now, tdi_actions *out)
         say_lost(m, now, out);
         if (is_member(m))
             lead_on(m, now, out);
+        else
+            prove(m, lost_of_view(m) & ~tdi_membership_gone_of(m, &m->view), now, out);
     }
     tdi_ballot_step(m, now, out);
 }

@@ -72,7 +72,7 @@ static void begin_step(tdi_sim *sim, int self);
 static void end_training(tdi_sim *sim, int self)
 {
     tdi_sim_process *p = &sim->processes[self];
-    p->runs = p->pausing = false;
+    p->runs = p->pausing = p->takes = false;
     p->life++;
     tdi_membership_stopped(p->membership, p->step, clock_of(sim, self), sim->actions);
     act(sim, self);
@@ -217,10 +217,11 @@ static void take_ask(tdi_sim *sim, int self, int from, const tdi_frame *frame)
 static void take_state(tdi_sim *sim, int self, const tdi_frame *frame)
 {
     tdi_sim_process *p = &sim->processes[self];
-    if (frame->generation != p->since || p->runs)
+    if (frame->generation != p->since || !p->takes)
         return;
     if (frame->step != p->begins)
         sim->wrong = "a donor gave the state of another step than the view's";
+    p->takes = false;
     p->step = frame->step;
     p->hash = frame->offset;
     begin_training(sim, self);
@@ -231,7 +232,7 @@ static void form_view(tdi_sim *sim, int self, const tdi_action *action)
     tdi_sim_process *p = &sim->processes[self];
     const tdi_view *view = tdi_membership_view(p->membership);
     p->life++;
-    p->runs = p->pausing = p->has_given = false;
+    p->runs = p->pausing = p->has_given = p->takes = false;
     p->since = view->since;
     p->view = tdi_view_id(view);
     p->members = view->members;
@@ -239,6 +240,7 @@ static void form_view(tdi_sim *sim, int self, const tdi_action *action)
     if (tdi_has_task(sim->trains, self) && action->from != TDI_NO_TASK) {
         tdi_frame frame = {.kind = TDI_SIM_ASK, .generation = p->since};
         report(p, TDI_PHASE_STATE);
+        p->takes = true;
         tdi_network_send(&sim->network, self, action->from, &frame, NULL);
         return;
     }
@@ -296,7 +298,7 @@ static void obey(tdi_sim *sim, int self, const tdi_action *action)
         form_view(sim, self, action);
         break;
     case TDI_DO_OUT:
-        sim->processes[self].runs = false;
+        sim->processes[self].runs = sim->processes[self].takes = false;
         sim->processes[self].life++;
         break;
     case TDI_DO_LEFT:

@@ -53,7 +53,7 @@ typedef struct run {
     double lost_since[TDI_SIM_HOSTS];  /* dead, frozen or cut off since then; below 0: not */
     double awake_since[TDI_SIM_HOSTS];
     double named[TDI_SIM_HOSTS];       /* when somebody said last that it is lost */
-    tdi_task_set left;
+    double left_out[TDI_SIM_HOSTS];    /* when it was in no view any more */
     bool trace, over;
     const char *wrong;
 } run;
@@ -127,12 +127,13 @@ static void on_began(void *user, int self)
     check_hash(r, p);
 }
 
-/* The first step of a view ends all others, but for a step that was under way: who has all of it may complete it. */
-static void on_first_step(run *r, line *l)
+/* The first step of a view ends all earlier ones, but for a step that was under way: who has all of it may complete it.
+ */
+static void on_first_step(run *r, const line *l)
 {
-    for (int i = 0; i < r->count; i++)
-        if (&r->lines[i] != l && r->lines[i].limit == UINT32_MAX)
-            r->lines[i].limit = r->lines[i].most + 1;
+    for (line *earlier = r->lines; earlier < l; earlier++)
+        if (earlier->limit == UINT32_MAX)
+            earlier->limit = earlier->most + 1;
 }
 
 static void on_applied(void *user, int self)
@@ -173,7 +174,7 @@ static void check_named(void *user, tdi_happening *event)
         return;
     for (int t = 0; t < r->sim.tasks; t++) {
         if (t == lost || !r->sim.hosts[t].alive || r->awake_since[t] > since || r->lost_since[t] >= 0 ||
-            !((uint64_t)event->name >> t & 1))
+            r->left_out[t] >= since || !(event->name >> t & 1))
             continue;
         seen = true;
         if (sees(r, t, lost) && !tdi_has_task(tdi_membership_lost(r->sim.processes[t].membership), lost))
@@ -434,6 +435,8 @@ static void on_acted(void *user, int self, const tdi_action *action)
         trace(r, "%d: %s", self, action->sentence);
     else if (action->kind != TDI_DO_SEND)
         trace(r, "%d: action %d", self, action->kind);
+    if (action->kind == TDI_DO_OUT)
+        r->left_out[self] = r->sim.world.now;
     if (action->kind == TDI_DO_LOST)
         r->named[action->task] = r->sim.world.now;
     if (action->kind != TDI_DO_SEND || r->sim.world.now >= QUIET_SECONDS ||
@@ -508,6 +511,7 @@ static void draw_run(run *r)
     for (int t = 0; t < r->sim.tasks; t++) {
         r->lost_since[t] = -1;
         r->awake_since[t] = r->named[t] = 0;
+        r->left_out[t] = -1;
         later(r, tdi_world_between(world, 0, 0.3), start, 0, t);
     }
     for (int i = 0; i < count; i++)
