@@ -15,6 +15,7 @@
 #define TURN_SECONDS 0.25       /* between the turns of one who could lead a ballot and the next */
 #define STOPPED_SECONDS 0.5     /* training that has stopped for no reason known here has one elsewhere */
 #define PLANNED_STOP_SECONDS 1. /* after which the step under way is broken all the same */
+#define OUTDATED_SECONDS 1.0    /* in which who is in a later view says so */
 #define ABSENT_SECONDS 0.5      /* for which it holds that nobody was found at an address */
 enum { ALL_BEAT = 16 };         /* in larger groups beats go to the leader and to neighbours alone */
 
@@ -33,7 +34,7 @@ td_status tdi_membership_create(const tdi_membership_settings *settings, double 
     m->view.donor = TDI_NO_TASK;
     m->state = settings->state;
     m->at.step = settings->step;
-    m->trouble_since = -1;
+    m->trouble_since = m->outdated_since = -1;
     m->beat_due = m->tick_due = now;
     for (int t = 0; t < TDI_VIEW_TASKS; t++)
         m->absent[t] = -1;
@@ -505,17 +506,29 @@ static bool is_stranded(const tdi_membership *m)
     return (m->view.members & ~gone) == 0 || ((m->view.voters & ~gone) == 0 && (m->view.strangers & ~gone) != 0);
 }
 
-/* Somebody of its view has been left out of a later one: whoever is in that will say so, or nobody is. */
-static bool is_outdated(tdi_membership *m)
+/* The generation of a view that has followed on this one, of which somebody knows who was left out of it; 0: nobody. */
+static uint32_t generation_behind(const tdi_membership *m)
 {
+    uint32_t latest = 0;
     tdi_task_set aware = tdi_membership_aware(m) & tdi_view_everyone(&m->view);
-    for (int t = tdi_lowest_task(aware); t >= 0; t = tdi_next_task(aware, t)) {
-        if (m->told[t].known <= m->view.generation)
-            continue;
-        m->known = m->told[t].known;
-        return true;
-    }
-    return false;
+    for (int t = tdi_lowest_task(aware); t >= 0; t = tdi_next_task(aware, t))
+        if (m->told[t].known > latest)
+            latest = m->told[t].known;
+    return latest > m->view.generation ? latest : 0;
+}
+
+/* Whoever is in that view would have said so by now: either nobody is any more, or they cannot be reached. */
+static bool is_outdated(tdi_membership *m, double now)
+{
+    uint32_t latest = generation_behind(m);
+    if (latest == 0)
+        m->outdated_since = -1;
+    else if (m->outdated_since < 0)
+        m->outdated_since = now;
+    if (latest == 0 || now - m->outdated_since < OUTDATED_SECONDS)
+        return false;
+    m->known = latest - 1;
+    return true;
 }
 
 static tdi_task_set viewless(const tdi_membership *m, double now, bool *group_is_there)
@@ -553,7 +566,7 @@ static void found_group(tdi_membership *m, double now, tdi_actions *out)
 
 static void consider(tdi_membership *m, double now, tdi_actions *out)
 {
-    if (m->view.generation && (is_stranded(m) || is_outdated(m))) {
+    if (m->view.generation && (is_stranded(m) || is_outdated(m, now))) {
         be_left_out(m, out);
         tdi_ballot_reset(m);
     }

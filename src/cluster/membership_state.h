@@ -65,6 +65,7 @@ struct tdi_membership {
 
     double beat_due, tick_due, prove_due;
     double trouble_since; /* since when the view needs another; below 0: it does not */
+    double outdated_since; /* since when somebody knows of a later view; below 0: nobody does */
     double active;        /* when another's ballot moved last */
 };
 

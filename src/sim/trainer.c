@@ -118,7 +118,7 @@ static void apply_if_arrived(tdi_sim *sim, int self)
     report(p, TDI_PHASE_IDLE);
     keep_backup(p);
     sim->watcher.applied(sim->watcher.user, self);
-    if (pause)
+    if (pause || (p->pausing && p->step >= sim->steps))
         end_training(sim, self);
     else
         begin_step(sim, self);
