@@ -53,9 +53,12 @@ static void send_to(tdi_membership *m, int to, tdi_say kind, uint32_t order, uin
     tdi_membership_send(m, tdi_task_bit(to), &say, out);
 }
 
-/* All of a first view are here as it names them. */
-static bool are_there(const tdi_membership *m, const tdi_view *view)
+/* A first view is made only when everyone who lives is in none, so what was accepted before is void; but not where fewer
+ * than all decide, and all that it names are here. */
+static bool is_still_open(const tdi_membership *m, const tdi_view *view)
 {
+    if (!m->fewer || view->generation <= m->known)
+        return false;
     tdi_task_set others = tdi_view_everyone(view) & ~own(m);
     for (int t = tdi_lowest_task(others); t >= 0; t = tdi_next_task(others, t))
         if (m->linked[t] != view->incarnation[t])
@@ -63,13 +66,11 @@ static bool are_there(const tdi_membership *m, const tdi_view *view)
     return true;
 }
 
-/* A first view is made only when everyone who lives is in none: what was accepted before is void then, unless fewer
- * than all decide. */
 static void count_promise(tdi_membership *m, int from, uint32_t accepted, const tdi_view *next)
 {
     tdi_ballot *b = &m->ballot;
     b->answered |= tdi_task_bit(from);
-    if (accepted > b->found && (m->view.generation || (m->fewer && are_there(m, next)))) {
+    if (accepted > b->found && (m->view.generation || is_still_open(m, next))) {
         b->found = accepted;
         b->next = *next;
     }
@@ -423,7 +424,7 @@ void tdi_ballot_step(tdi_membership *m, double now, tdi_actions *out)
         commit(m, now, out);
         return;
     }
-    tdi_task_set missing = electorate(m) & ~b->answered;
+    tdi_task_set missing = electorate(m) & ~(b->phase == TDI_BALLOT_PREPARING ? b->answered : b->accepted);
     tdi_task_set hears = tdi_membership_hears(m, now) & ~(missing & tdi_membership_aware(m));
     tdi_task_set gone = m->view.generation ? tdi_membership_gone_of(m, &m->view) : tdi_membership_absent(m, now);
     tdi_task_set silent = (missing | m->view.strangers) & ~hears & ~gone;

@@ -124,6 +124,19 @@ static void apply_if_arrived(tdi_sim *sim, int self)
         begin_step(sim, self);
 }
 
+static void send_gift(tdi_sim *sim, int self, int peer, uint32_t step)
+{
+    const tdi_sim_process *p = &sim->processes[self];
+    const tdi_sim_gift *gift = &p->gifts[self][step % 2];
+    tdi_frame frame = {.kind = TDI_SIM_GIFT,
+                       .flags = gift->pause,
+                       .generation = gift->since,
+                       .step = gift->step,
+                       .offset = gift->sum};
+    if (gift->since == p->since && gift->step == step)
+        tdi_network_send(&sim->network, self, peer, &frame, NULL);
+}
+
 static void give(void *user, tdi_happening *event)
 {
     tdi_sim *sim = user;
@@ -131,18 +144,13 @@ static void give(void *user, tdi_happening *event)
     tdi_sim_process *p = &sim->processes[self];
     if (!is_due(sim, event) || !p->runs)
         return;
-    tdi_sim_gift gift = {p->since, p->step + 1, own_gift(sim, self), p->pausing};
-    tdi_frame frame = {.kind = TDI_SIM_GIFT,
-                       .flags = gift.pause,
-                       .generation = gift.since,
-                       .step = gift.step,
-                       .offset = gift.sum};
-    p->gifts[self][gift.step % 2] = gift;
+    uint32_t step = p->step + 1;
+    p->gifts[self][step % 2] = (tdi_sim_gift){p->since, step, own_gift(sim, self), p->pausing};
     p->has_given = true;
     report(p, TDI_PHASE_EXCHANGE);
     for (int t = tdi_lowest_task(p->members); t >= 0; t = tdi_next_task(p->members, t))
         if (t != self)
-            tdi_network_send(&sim->network, self, t, &frame, NULL);
+            send_gift(sim, self, t, step);
     apply_if_arrived(sim, self);
 }
 
@@ -227,6 +235,13 @@ static void take_state(tdi_sim *sim, int self, const tdi_frame *frame)
     begin_training(sim, self);
 }
 
+static void ask_for_state(tdi_sim *sim, int self)
+{
+    const tdi_sim_process *p = &sim->processes[self];
+    tdi_frame frame = {.kind = TDI_SIM_ASK, .generation = p->since};
+    tdi_network_send(&sim->network, self, p->donor, &frame, NULL);
+}
+
 static void form_view(tdi_sim *sim, int self, const tdi_action *action)
 {
     tdi_sim_process *p = &sim->processes[self];
@@ -238,10 +253,10 @@ static void form_view(tdi_sim *sim, int self, const tdi_action *action)
     p->members = view->members;
     p->begins = view->step;
     if (tdi_has_task(sim->trains, self) && action->from != TDI_NO_TASK) {
-        tdi_frame frame = {.kind = TDI_SIM_ASK, .generation = p->since};
         report(p, TDI_PHASE_STATE);
         p->takes = true;
-        tdi_network_send(&sim->network, self, action->from, &frame, NULL);
+        p->donor = action->from;
+        ask_for_state(sim, self);
         return;
     }
     if (!tdi_has_task(view->members, self))
@@ -328,18 +343,36 @@ static void act(tdi_sim *sim, int self)
 
 /* ---- what a process hears ---- */
 
+/* What was to be sent before there was a connection. */
+static void make_wire(tdi_sim *sim, int self, int peer)
+{
+    const tdi_sim_process *p = &sim->processes[self];
+    if (p->takes && p->donor == peer)
+        ask_for_state(sim, self);
+    if (!p->runs || !tdi_has_task(p->members, peer))
+        return;
+    send_gift(sim, self, peer, p->step);
+    send_gift(sim, self, peer, p->step + 1);
+}
+
 static void on_up(void *user, int self, int peer, uint64_t incarnation)
 {
     tdi_sim *sim = user;
-    tdi_membership_link_up(sim->processes[self].membership, peer, incarnation, clock_of(sim, self), sim->actions);
+    const tdi_sim_process *p = &sim->processes[self];
+    tdi_membership_link_up(p->membership, peer, incarnation, clock_of(sim, self), sim->actions);
     act(sim, self);
+    if (p->membership)
+        make_wire(sim, self, peer);
 }
 
 static void on_down(void *user, int self, int peer)
 {
     tdi_sim *sim = user;
-    tdi_membership_link_down(sim->processes[self].membership, peer, clock_of(sim, self), sim->actions);
+    const tdi_sim_process *p = &sim->processes[self];
+    tdi_membership_link_down(p->membership, peer, clock_of(sim, self), sim->actions);
     act(sim, self);
+    if (p->membership && tdi_has_task(p->members, peer) && (p->runs || p->takes)) /* the wire has failed too */
+        end_training(sim, self);
 }
 
 static void on_gone(void *user, int self, int peer, uint64_t incarnation)

@@ -34,7 +34,8 @@ typedef struct tdi_sim_process {
     bool runs;    /* steps are made */
     bool pausing; /* after the next step that it gives to */
     bool has_given;
-    bool takes; /* the state of its view, from another */
+    bool takes; /* the state of its view, from `donor` */
+    int donor;
     uint32_t since;     /* of the view in which it trains */
     uint64_t view;      /* its id, when it was formed */
     tdi_task_set members;

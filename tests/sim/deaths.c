@@ -53,6 +53,7 @@ typedef struct run {
     double lost_since[TDI_SIM_HOSTS];  /* dead, frozen or cut off since then; below 0: not */
     double awake_since[TDI_SIM_HOSTS];
     double named[TDI_SIM_HOSTS];       /* when somebody said last that it is lost */
+    bool leaves[TDI_SIM_HOSTS];        /* its loss is not one */
     double left_out[TDI_SIM_HOSTS];    /* when it was in no view any more */
     bool trace, over;
     const char *wrong;
@@ -180,7 +181,7 @@ static void check_named(void *user, tdi_happening *event)
         if (sees(r, t, lost) && !tdi_has_task(tdi_membership_lost(r->sim.processes[t].membership), lost))
             fail_run(r, "a loss was not noticed within a second");
     }
-    if (seen && r->named[lost] < since)
+    if (seen && r->named[lost] < since && !r->leaves[lost])
         fail_run(r, "a loss was not named within a second");
 }
 
@@ -246,6 +247,7 @@ static void start(void *user, tdi_happening *event)
     if (r->sim.hosts[event->to].alive)
         return;
     trace(r, "%d starts", event->to);
+    r->leaves[event->to] = false;
     note_return(r, event->to);
     tdi_sim_start(&r->sim, event->to);
 }
@@ -329,6 +331,7 @@ static void leave(run *r, int task)
     if (!r->sim.hosts[task].alive)
         return;
     trace(r, "%d is told to leave", task);
+    r->leaves[task] = true;
     r->awake_since[task] = r->sim.world.now + 1000;
     tdi_sim_leave(&r->sim, task);
     later(r, until_quiet(r, 0.5, 3), start, 0, task);
@@ -512,6 +515,7 @@ static void draw_run(run *r)
         r->lost_since[t] = -1;
         r->awake_since[t] = r->named[t] = 0;
         r->left_out[t] = -1;
+        r->leaves[t] = false;
         later(r, tdi_world_between(world, 0, 0.3), start, 0, t);
     }
     for (int i = 0; i < count; i++)
