@@ -265,9 +265,10 @@ static int most_advanced(const tdi_membership *m, tdi_task_set members)
 /* Members are those that have answered and reach each other; others come to them. */
 static void choose_members(tdi_membership *m, tdi_view *next, double now)
 {
-    tdi_task_set trains = m->settings.trains, answered = m->ballot.answered & ~tdi_membership_leavers(m), old;
+    tdi_task_set trains = m->settings.trains, here = m->ballot.answered & tdi_membership_hears(m, now), old;
+    tdi_task_set answered = here & ~tdi_membership_leavers(m);
     if ((answered & trains) == 0) /* the last one stays until somebody has come */
-        answered = m->ballot.answered;
+        answered = here;
     tdi_task_set joiners = m->view.generation ? tdi_membership_joiners(m, now) & ~m->ballot.answered : 0;
     tdi_task_set hears[TDI_VIEW_TASKS];
     all_hears(m, hears);

@@ -438,6 +438,8 @@ static void on_acted(void *user, int self, const tdi_action *action)
         trace(r, "%d: %s", self, action->sentence);
     else if (action->kind != TDI_DO_SEND)
         trace(r, "%d: action %d", self, action->kind);
+    if (action->kind == TDI_DO_LEFT) /* and is started again */
+        later(r, 0.5, start, 0, self);
     if (action->kind == TDI_DO_OUT)
         r->left_out[self] = r->sim.world.now;
     if (action->kind == TDI_DO_LOST)
