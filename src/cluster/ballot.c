@@ -320,7 +320,6 @@ static uint32_t next_generation(const tdi_membership *m, const tdi_view *next)
 static bool make_next(tdi_membership *m, double now)
 {
     tdi_view *next = &m->ballot.next;
-    tdi_task_set leavers = tdi_membership_leavers(m) & m->ballot.answered;
     *next = (tdi_view){.donor = TDI_NO_TASK, .order = m->ballot.order};
     self_told(m, now);
     choose_members(m, next, now);
@@ -329,8 +328,7 @@ static bool make_next(tdi_membership *m, double now)
         return false;
     if (m->ballot.forced) /* a group of its own, by the user's word */
         next->voters = tdi_view_everyone(next);
-    else if (!tdi_view_follow(&m->view, m->ballot.answered, tdi_membership_gone_of(m, &m->view),
-                              tdi_membership_aware(m) | leavers, next))
+    else if (!tdi_view_follow(&m->view, m->ballot.answered, tdi_membership_gone_of(m, &m->view), next))
         return false;
     for (int t = tdi_lowest_task(next->strangers); t >= 0; t = tdi_next_task(next->strangers, t))
         next->incarnation[t] = m->view.incarnation[t];
@@ -426,7 +424,7 @@ void tdi_ballot_step(tdi_membership *m, double now, tdi_actions *out)
         return;
     }
     tdi_task_set missing = electorate(m) & ~(b->phase == TDI_BALLOT_PREPARING ? b->answered : b->accepted);
-    tdi_task_set hears = tdi_membership_hears(m, now) & ~(missing & tdi_membership_aware(m));
+    tdi_task_set hears = tdi_membership_hears(m, now);
     tdi_task_set gone = m->view.generation ? tdi_membership_gone_of(m, &m->view) : tdi_membership_absent(m, now);
     tdi_task_set silent = (missing | m->view.strangers) & ~hears & ~gone;
     if (b->phase == TDI_BALLOT_PREPARING && (missing & hears) == 0 && has_quorum(m, b->answered, now)) {

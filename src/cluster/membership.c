@@ -150,16 +150,6 @@ tdi_task_set tdi_membership_leavers(const tdi_membership *m)
     return leavers;
 }
 
-tdi_task_set tdi_membership_aware(const tdi_membership *m)
-{
-    tdi_task_set aware = 0, named = (tdi_view_everyone(&m->view) | m->view.strangers) & m->detect.links;
-    for (int t = tdi_lowest_task(named); t >= 0; t = tdi_next_task(named, t))
-        if (is_same(m, t) && m->told[t].flags & TDI_SAY_JOINS && m->told[t].view == 0 &&
-            m->told[t].known >= m->view.generation)
-            aware |= tdi_task_bit(t);
-    return aware;
-}
-
 static tdi_task_set lost_of_view(const tdi_membership *m)
 {
     tdi_task_set everyone = tdi_view_everyone(&m->view) & ~tdi_task_bit(m->settings.self);
@@ -213,6 +203,7 @@ static void beat(tdi_membership *m, tdi_task_set to, double now, tdi_actions *ou
     bool in_view = m->view.generation != 0;
     bool is_ready = m->training == TDI_TRAINING_RUNS || (in_view && m->training == TDI_TRAINING_NONE);
     tdi_message say = {.kind = TDI_SAY_BEAT,
+                       .incarnation = m->settings.incarnation,
                        .flags = (in_view || m->leaving ? 0u : TDI_SAY_JOINS) | (m->leaving ? TDI_SAY_LEAVES : 0u) |
                                 (is_ready ? TDI_SAY_READY : 0u),
                        .state = m->state,
@@ -262,8 +253,10 @@ static void leave_at_last(tdi_membership *m, tdi_actions *out)
     m->has_left = true;
 }
 
+/* Whatever it has promised or accepted is void: it is another process from now on. */
 static void be_left_out(tdi_membership *m, tdi_actions *out)
 {
+    m->settings.incarnation++;
     m->view = (tdi_view){.donor = TDI_NO_TASK};
     m->training = TDI_TRAINING_NONE;
     if (m->leaving)
@@ -441,7 +434,7 @@ static tdi_task_set reachable_joiners(const tdi_membership *m, double now)
 static bool votes_can_be_given(const tdi_membership *m)
 {
     tdi_task_set guests = tdi_view_everyone(&m->view) & ~m->view.voters;
-    tdi_task_set strangers = m->view.strangers & ~tdi_membership_gone_of(m, &m->view) & ~tdi_membership_aware(m);
+    tdi_task_set strangers = m->view.strangers & ~tdi_membership_gone_of(m, &m->view);
     return guests != 0 && strangers == 0;
 }
 
@@ -453,6 +446,7 @@ static void plan(tdi_membership *m, double now, tdi_actions *out)
     bool moves = leaves || joiners & trains;
     if (m->leaving && m->view.members == tdi_task_bit(m->settings.self) && tdi_membership_joiners(m, now) == 0)
         leave_at_last(m, out);
+    prove(m, m->view.strangers & ~tdi_membership_gone_of(m, &m->view), now, out);
     if (m->training != TDI_TRAINING_RUNS || m->pausing || m->ballot.phase != TDI_BALLOT_NONE || !all_are_ready(m))
         return;
     if (joiners & ~trains || leavers & ~trains || votes_can_be_given(m)) {
@@ -510,9 +504,9 @@ static bool is_stranded(const tdi_membership *m)
 static uint32_t generation_behind(const tdi_membership *m)
 {
     uint32_t latest = 0;
-    tdi_task_set aware = tdi_membership_aware(m) & tdi_view_everyone(&m->view);
-    for (int t = tdi_lowest_task(aware); t >= 0; t = tdi_next_task(aware, t))
-        if (m->told[t].known > latest)
+    tdi_task_set others = tdi_view_everyone(&m->view) & m->detect.links;
+    for (int t = tdi_lowest_task(others); t >= 0; t = tdi_next_task(others, t))
+        if (m->told[t].view == 0 && m->told[t].flags & TDI_SAY_JOINS && m->told[t].known > latest)
             latest = m->told[t].known;
     return latest > m->view.generation ? latest : 0;
 }
@@ -569,6 +563,7 @@ static void consider(tdi_membership *m, double now, tdi_actions *out)
     if (m->view.generation && (is_stranded(m) || is_outdated(m, now))) {
         be_left_out(m, out);
         tdi_ballot_reset(m);
+        beat_all(m, now, out);
     }
     tdi_detect_watch(&m->detect, m->view.generation ? watched_ones(m) : 0, now);
     if (m->view.generation == 0) {
@@ -596,15 +591,23 @@ static void finish_event(tdi_membership *m, double now, tdi_actions *out)
 
 /* ---- events ---- */
 
-void tdi_membership_link_up(tdi_membership *m, int task, uint64_t incarnation, double now, tdi_actions *out)
+/* The process at the other end of a link: those before it are gone. */
+static void meet(tdi_membership *m, int task, uint64_t incarnation)
 {
-    begin_event(m, now);
     if (m->linked[task] != incarnation)
         m->told[task] = (tdi_told){0};
     m->linked[task] = incarnation;
+    if (incarnation > 1)
+        bury_up_to(m, task, incarnation - 1);
+}
+
+void tdi_membership_link_up(tdi_membership *m, int task, uint64_t incarnation, double now, tdi_actions *out)
+{
+    begin_event(m, now);
+    m->linked[task] = 0;
+    meet(m, task, incarnation);
     m->absent[task] = -1;
     tdi_detect_open(&m->detect, task, now);
-    bury_up_to(m, task, incarnation - 1);
     beat(m, tdi_task_bit(task), now, out);
     finish_event(m, now, out);
 }
@@ -626,6 +629,7 @@ static bool is_behind(const tdi_membership *m, const tdi_message *say)
 
 static void on_beat(tdi_membership *m, int from, const tdi_message *say, double now, tdi_actions *out)
 {
+    meet(m, from, say->incarnation);
     m->told[from] = (tdi_told){.view = say->view,
                                .state = say->state,
                                .flags = say->flags,
@@ -774,4 +778,9 @@ tdi_task_set tdi_membership_lost(const tdi_membership *m)
 bool tdi_membership_leads(const tdi_membership *m)
 {
     return m->view.generation && leader(m) == m->settings.self;
+}
+
+uint64_t tdi_membership_incarnation(const tdi_membership *m)
+{
+    return m->settings.incarnation;
 }

@@ -47,7 +47,8 @@ typedef struct tdi_membership tdi_membership;
 typedef struct tdi_membership_settings {
     int self, tasks;                /* of the cluster, at most TDI_VIEW_TASKS */
     tdi_task_set trains;            /* tasks that train; the others are witnesses */
-    uint64_t incarnation;           /* of this process: grows from start to start of a task, from 1 on */
+    uint64_t incarnation;           /* of this process, from 1 on: grows from start to start of a task by more than the
+                                     * views that it can leave, as nanoseconds do */
     uint32_t facts;                 /* of this process, for the deal; passed on */
     uint64_t state;                 /* what the state it starts from is worth; 0 for that of a model file */
     uint32_t step;                  /* steps done in it */
@@ -120,6 +121,8 @@ void tdi_membership_begin_with_fewer(tdi_membership *m, double now, tdi_actions 
 const tdi_view *tdi_membership_view(const tdi_membership *m);
 /* What the own state is worth; changes with `ready`. */
 uint64_t tdi_membership_state(const tdi_membership *m);
+/* Who this process is, to be said by a link that is made; grows with DO_OUT. */
+uint64_t tdi_membership_incarnation(const tdi_membership *m);
 /* Of the view: who is lost as far as this process has noticed. */
 tdi_task_set tdi_membership_lost(const tdi_membership *m);
 /* Is this process the leader of its view? */

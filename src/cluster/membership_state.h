@@ -86,8 +86,6 @@ tdi_task_set tdi_membership_hears(const tdi_membership *m, double now);
 tdi_task_set tdi_membership_joiners(const tdi_membership *m, double now);
 /* Those that have said that they leave. */
 tdi_task_set tdi_membership_leavers(const tdi_membership *m);
-/* Those that know that they are in no view of late. */
-tdi_task_set tdi_membership_aware(const tdi_membership *m);
 /* Goes over to another view, which may leave it out. */
 void tdi_membership_adopt(tdi_membership *m, const tdi_view *view, double now, tdi_actions *out);
 void tdi_membership_break(tdi_membership *m, tdi_actions *out);

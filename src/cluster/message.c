@@ -91,6 +91,8 @@ static bool has_view(const tdi_message *m)
 static void put_payload(writer *w, const tdi_message *m)
 {
     bool tells_state = m->kind == TDI_SAY_BEAT || m->kind == TDI_SAY_PROMISE;
+    if (m->kind == TDI_SAY_BEAT)
+        put(w, m->incarnation, 8);
     if (tells_state) {
         put(w, m->state, 8);
         put(w, m->hears, 8);
@@ -113,6 +115,8 @@ static void put_payload(writer *w, const tdi_message *m)
 static void get_payload(reader *r, tdi_message *m)
 {
     bool tells_state = m->kind == TDI_SAY_BEAT || m->kind == TDI_SAY_PROMISE;
+    if (m->kind == TDI_SAY_BEAT)
+        m->incarnation = get(r, 8);
     if (tells_state) {
         m->state = get(r, 8);
         m->hears = get(r, 8);
@@ -180,6 +184,8 @@ td_status tdi_message_decode(const tdi_frame *frame, const unsigned char *payloa
     if (r.short_of || r.at != r.end)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: its %u bytes are %s for what they say",
                         tdi_say_name(frame->kind), frame->length, r.short_of ? "too few" : "too many");
+    if (message->kind == TDI_SAY_BEAT && message->incarnation == 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "BEAT: expected an incarnation from 1 on, got 0");
     if (has_view(message) && !tdi_view_is_sound(&message->next))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: its view, generation %u, cannot be one",
                         tdi_say_name(frame->kind), message->next.generation);

@@ -9,7 +9,7 @@
  *
  * and behind it stands a payload, little-endian, of the length that its kind and its content demand:
  *
- *     BEAT     state 8, hears 8, known 4, facts 4, phase 4, done 4, of 4
+ *     BEAT     incarnation 8, state 8, hears 8, known 4, facts 4, phase 4, done 4, of 4
  *     PREPARE  gone 8
  *     PROMISE  state 8, hears 8, known 4, facts 4, accepted 4, and a view where accepted is not 0
  *     REFUSE   promised 4
@@ -65,6 +65,7 @@ typedef struct tdi_progress {
 typedef struct tdi_message {
     tdi_say kind;
     uint32_t flags;
+    uint64_t incarnation; /* BEAT: of the sender, which may have grown since the link was made */
     uint64_t view;       /* tdi_view_id of the sender's; 0: it is in none */
     uint32_t order;      /* of the ballot; unused by beats and COMMIT */
     uint64_t state;      /* BEAT, PROMISE: the view in which the sender's state was reached */

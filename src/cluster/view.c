@@ -52,13 +52,13 @@ tdi_task_set tdi_view_connected(tdi_task_set members, const tdi_task_set hears[T
     }
 }
 
-bool tdi_view_follow(const tdi_view *view, tdi_task_set answered, tdi_task_set gone, tdi_task_set aware, tdi_view *next)
+bool tdi_view_follow(const tdi_view *view, tdi_task_set answered, tdi_task_set gone, tdi_view *next)
 {
     tdi_task_set before = tdi_view_everyone(view), now = tdi_view_everyone(next), kept = before & now;
     for (int t = tdi_lowest_task(kept); t >= 0; t = tdi_next_task(kept, t))
         if (view->incarnation[t] != next->incarnation[t])
             kept &= ~tdi_task_bit(t);
-    next->strangers = (before | view->strangers) & ~now & ~gone & ~aware;
+    next->strangers = (before | view->strangers) & ~now & ~gone;
     next->voters = kept & view->voters;
     if (next->strangers == 0 && (before & ~gone & ~answered) == 0)
         next->voters = kept;

@@ -2,14 +2,15 @@
  *
  * A task is a bit of a set, by its place in the cluster's configuration. A view has members, which train, and witnesses
  * (evaluator, servers), which only vote. A process is a task and an incarnation, a number that
- * grows from start to start of the task: who comes back after a death is another process.
+ * grows from start to start of the task. Who comes back after a death is another process; so is who learns that it has
+ * been left out, or gives its view up: it takes the next incarnation, and its votes are gone by its own word.
  *
  * The next view is agreed on by those who have a vote in this one (ballot.c). Any two quorums share a process that
  * lives, so that two groups never go on side by side:
  *
  *   1. more than half of the votes; or
  *   2. exactly half, with the lowest task that has a vote; or
- *   3. everyone who is not proved gone, where a proof is final: the process's port refuses, or a new incarnation of
+ *   3. everyone who is not proved gone, where a proof is final: the process's port refuses, or a later incarnation of
  *      its task has come.
  *
  * Rule 3 lets one of four go on when three are killed at once. Two things keep it safe where views also grow:
@@ -40,7 +41,7 @@ typedef struct tdi_view {
     int donor;           /* the member whose state, of `step`, is everyone's; TDI_NO_TASK before the first view */
     tdi_task_set members, witnesses;
     tdi_task_set voters;    /* of members and witnesses; the others of them are guests */
-    tdi_task_set strangers; /* of earlier views, left out without a proof that they are gone or know it */
+    tdi_task_set strangers; /* of earlier views, left out without a proof that they are gone */
     tdi_task_set makers;    /* whose acceptance is known to have made it; not part of what is agreed on */
     uint64_t incarnation[TDI_VIEW_TASKS]; /* of members, witnesses and strangers; else 0 */
     uint32_t facts[TDI_VIEW_TASKS];       /* of members: what each says of its devices and shards, for the deal */
@@ -93,10 +94,9 @@ bool tdi_view_may_begin(tdi_task_set tasks, tdi_task_set answered, tdi_task_set 
 tdi_task_set tdi_view_connected(tdi_task_set members, const tdi_task_set hears[TDI_VIEW_TASKS]);
 
 /* Sets voters and strangers of `next`, whose members, witnesses and incarnations are set, as the view after `view`.
- * `answered`: who has answered in this ballot; `gone`: as above; `aware`: who knows that it is left out. False: `next`
- * must not be: it would have no member with a vote while there are strangers. */
-bool tdi_view_follow(const tdi_view *view, tdi_task_set answered, tdi_task_set gone, tdi_task_set aware,
-                     tdi_view *next);
+ * `answered`: who has answered in this ballot; `gone`: as above. False: `next` must not be: it would have no member with
+ * a vote while there are strangers. */
+bool tdi_view_follow(const tdi_view *view, tdi_task_set answered, tdi_task_set gone, tdi_view *next);
 
 /* Is this what a view can look like? For views that come from others. */
 bool tdi_view_is_sound(const tdi_view *view);

@@ -170,8 +170,8 @@ static void deliver_connection(void *user, tdi_happening *event)
     uint64_t session = ++network->sessions;
     open_end(network, a, b, session);
     open_end(network, b, a, session);
-    network->ears.up(network->ears.user, a, b, hosts[b].incarnation);
-    network->ears.up(network->ears.user, b, a, hosts[a].incarnation);
+    network->ears.up(network->ears.user, a, b);
+    network->ears.up(network->ears.user, b, a);
 }
 
 void tdi_network_connect(tdi_network *network, int self, int peer)

@@ -14,7 +14,7 @@ enum { TDI_SIM_HOSTS = 16 };
 /* What a process hears of the network; not called while it is frozen or dead. */
 typedef struct tdi_sim_ears {
     void *user;
-    void (*up)(void *user, int self, int peer, uint64_t incarnation);
+    void (*up)(void *user, int self, int peer);
     void (*down)(void *user, int self, int peer);
     void (*frame)(void *user, int self, int peer, const tdi_frame *frame, const unsigned char *payload);
     /* The port of `peer` refuses: `incarnation`, which was asked about, is gone. */

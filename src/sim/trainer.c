@@ -355,10 +355,11 @@ static void make_wire(tdi_sim *sim, int self, int peer)
     send_gift(sim, self, peer, p->step + 1);
 }
 
-static void on_up(void *user, int self, int peer, uint64_t incarnation)
+static void on_up(void *user, int self, int peer)
 {
     tdi_sim *sim = user;
     const tdi_sim_process *p = &sim->processes[self];
+    uint64_t incarnation = tdi_membership_incarnation(sim->processes[peer].membership);
     tdi_membership_link_up(p->membership, peer, incarnation, clock_of(sim, self), sim->actions);
     act(sim, self);
     if (p->membership)
@@ -450,7 +451,7 @@ void tdi_sim_start(tdi_sim *sim, int task)
     tdi_membership_settings settings = {.self = task,
                                         .tasks = sim->tasks,
                                         .trains = sim->trains,
-                                        .incarnation = host->incarnation,
+                                        .incarnation = host->incarnation * TDI_SIM_VIEWS,
                                         .state = p->backup.state,
                                         .step = p->step,
                                         .split_continues = sim->split_continues,

@@ -10,7 +10,7 @@
 #include "cluster/membership.h"
 #include "sim/network.h"
 
-enum { TDI_SIM_SHARDS = 8, TDI_SIM_DEPTH = 8 };
+enum { TDI_SIM_SHARDS = 8, TDI_SIM_DEPTH = 8, TDI_SIM_VIEWS = 1 << 20 };
 
 /* Kinds of frames of training; bits of the membership's are above them. */
 enum { TDI_SIM_GIFT = 1, TDI_SIM_ASK, TDI_SIM_STATE };

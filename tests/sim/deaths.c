@@ -162,7 +162,7 @@ static bool sees(const run *r, int self, int other)
 {
     const tdi_membership *m = r->sim.processes[self].membership;
     return m && tdi_has_task(tdi_view_everyone(tdi_membership_view(m)), other) &&
-           tdi_membership_view(m)->incarnation[other] == r->sim.hosts[other].incarnation;
+           tdi_membership_view(m)->incarnation[other] / TDI_SIM_VIEWS == r->sim.hosts[other].incarnation;
 }
 
 static void check_named(void *user, tdi_happening *event)
