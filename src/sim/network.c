@@ -171,7 +171,8 @@ static void deliver_connection(void *user, tdi_happening *event)
     open_end(network, a, b, session);
     open_end(network, b, a, session);
     network->ears.up(network->ears.user, a, b);
-    network->ears.up(network->ears.user, b, a);
+    if (hosts[a].alive) /* it can have gone by that */
+        network->ears.up(network->ears.user, b, a);
 }
 
 void tdi_network_connect(tdi_network *network, int self, int peer)
