@@ -267,8 +267,8 @@ static void choose_members(tdi_membership *m, tdi_view *next, double now)
 {
     tdi_task_set trains = m->settings.trains, here = m->ballot.answered & tdi_membership_hears(m, now), old;
     tdi_task_set answered = here & ~tdi_membership_leavers(m);
-    if ((answered & trains) == 0) /* the last one stays until somebody has come */
-        answered = here;
+    if (m->view.generation && (answered & m->view.members & m->view.voters) == 0)
+        answered = here; /* the last one that has a vote stays until somebody else has one */
     tdi_task_set joiners = m->view.generation ? tdi_membership_joiners(m, now) & ~m->ballot.answered : 0;
     tdi_task_set hears[TDI_VIEW_TASKS];
     all_hears(m, hears);

@@ -135,7 +135,7 @@ tdi_task_set tdi_membership_joiners(const tdi_membership *m, double now)
 {
     tdi_task_set found = 0, hears = tdi_membership_hears(m, now) & ~tdi_view_everyone(&m->view) & m->detect.links;
     for (int t = tdi_lowest_task(hears); t >= 0; t = tdi_next_task(hears, t))
-        if (m->told[t].view == 0 && m->told[t].flags & TDI_SAY_JOINS)
+        if (m->told[t].view == 0 && m->told[t].flags & TDI_SAY_JOINS && m->linked[t] > m->dead[t])
             found |= tdi_task_bit(t);
     return found;
 }
@@ -442,7 +442,7 @@ static bool votes_can_be_given(const tdi_membership *m)
 static void plan(tdi_membership *m, double now, tdi_actions *out)
 {
     tdi_task_set trains = m->settings.trains, joiners = reachable_joiners(m, now), leavers = tdi_membership_leavers(m);
-    bool leaves = leavers & trains && m->view.members & ~leavers;
+    bool leaves = leavers & trains && m->view.members & m->view.voters & ~leavers;
     bool moves = leaves || joiners & trains;
     if (m->leaving && m->view.members == tdi_task_bit(m->settings.self) && tdi_membership_joiners(m, now) == 0)
         leave_at_last(m, out);
