@@ -663,11 +663,22 @@ static void on_other_view(tdi_membership *m, int from, const tdi_message *say, d
         beat(m, tdi_task_bit(from), now, out);
 }
 
+/* Views name tasks of this cluster only. */
+static td_status check_tasks(const tdi_membership *m, const tdi_message *say, tdi_error *error)
+{
+    tdi_task_set named = tdi_message_has_view(say) ? tdi_view_everyone(&say->next) | say->next.strangers : 0;
+    if ((named & ~m->tasks) == 0)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: its view has task %d, and the cluster has %d tasks",
+                    tdi_say_name(say->kind), tdi_lowest_task(named & ~m->tasks), m->settings.tasks);
+}
+
 td_status tdi_membership_receive(tdi_membership *m, int task, const tdi_frame *frame, const unsigned char *payload,
                                  double now, tdi_actions *out, tdi_error *error)
 {
     tdi_message say;
     TDI_TRY(tdi_message_decode(frame, payload, &say, error));
+    TDI_TRY(check_tasks(m, &say, error));
     if (!tdi_has_task(m->detect.links, task))
         return TD_OK;
     begin_event(m, now);

@@ -83,9 +83,9 @@ static void get_view(reader *r, tdi_view *view)
 
 /* ---- payloads ---- */
 
-static bool has_view(const tdi_message *m)
+bool tdi_message_has_view(const tdi_message *message)
 {
-    return m->kind == TDI_SAY_PROPOSE || m->kind == TDI_SAY_COMMIT || (m->kind == TDI_SAY_PROMISE && m->other);
+    return message->kind == TDI_SAY_PROPOSE || message->kind == TDI_SAY_COMMIT || (message->kind == TDI_SAY_PROMISE && message->other);
 }
 
 static void put_payload(writer *w, const tdi_message *m)
@@ -108,7 +108,7 @@ static void put_payload(writer *w, const tdi_message *m)
         put(w, m->gone, 8);
     if (m->kind == TDI_SAY_PROMISE || m->kind == TDI_SAY_REFUSE)
         put(w, m->other, 4);
-    if (has_view(m))
+    if (tdi_message_has_view(m))
         put_view(w, &m->next);
 }
 
@@ -133,7 +133,7 @@ static void get_payload(reader *r, tdi_message *m)
         m->gone = get(r, 8);
     if (m->kind == TDI_SAY_PROMISE || m->kind == TDI_SAY_REFUSE)
         m->other = get4(r);
-    if (has_view(m))
+    if (tdi_message_has_view(m))
         get_view(r, &m->next);
 }
 
@@ -186,7 +186,7 @@ td_status tdi_message_decode(const tdi_frame *frame, const unsigned char *payloa
                         tdi_say_name(frame->kind), frame->length, r.short_of ? "too few" : "too many");
     if (message->kind == TDI_SAY_BEAT && message->incarnation == 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "BEAT: expected an incarnation from 1 on, got 0");
-    if (has_view(message) && !tdi_view_is_sound(&message->next))
+    if (tdi_message_has_view(message) && !tdi_view_is_sound(&message->next))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: its view, generation %u, cannot be one",
                         tdi_say_name(frame->kind), message->next.generation);
     return TD_OK;

@@ -89,6 +89,8 @@ td_status tdi_message_check(const tdi_frame *frame, tdi_error *error);
 td_status tdi_message_decode(const tdi_frame *frame, const unsigned char *payload, tdi_message *message,
                              tdi_error *error);
 
+/* Does it say a view, `next`? */
+bool tdi_message_has_view(const tdi_message *message);
 /* "PREPARE"; "kind 7" is not its to name: NULL. */
 const char *tdi_say_name(uint32_t kind);
 

@@ -145,33 +145,40 @@ void tdi_network_reset(tdi_network *network, int self, int peer)
 
 /* ---- connecting ---- */
 
-static void open_end(tdi_network *network, int self, int peer, uint64_t session)
+/* What was left of an earlier connection ends here. */
+static void end_earlier(tdi_network *network, int self, int peer)
 {
     tdi_sim_end *end = &network->end[self][peer];
-    if (end->up)
-        network->ears.down(network->ears.user, self, peer);
     drop_held(end);
-    end->up = true;
-    end->session = session;
+    if (!end->up)
+        return;
+    end->up = false;
+    network->ears.down(network->ears.user, self, peer);
 }
 
-/* Both sides have said who they are. */
+static bool can_connect(const tdi_network *network, int a, int b)
+{
+    const tdi_sim_host *one = &network->hosts[a], *other = &network->hosts[b];
+    return one->alive && other->alive && !tdi_sim_host_is_frozen(one, network->world) &&
+           !tdi_sim_host_is_frozen(other, network->world) && !network->end[a][b].cut && !network->end[b][a].cut;
+}
+
+/* Both sides have said who they are. What they do on hearing of it can end either of them. */
 static void deliver_connection(void *user, tdi_happening *event)
 {
     tdi_network *network = user;
     int a = event->from, b = event->to;
-    const tdi_sim_host *hosts = network->hosts;
-    bool possible = hosts[a].alive && hosts[b].alive && hosts[a].incarnation == event->name &&
-                    !tdi_sim_host_is_frozen(&hosts[a], network->world) &&
-                    !tdi_sim_host_is_frozen(&hosts[b], network->world) && !network->end[a][b].cut &&
-                    !network->end[b][a].cut && !network->end[a][b].up;
-    if (!possible)
+    if (network->hosts[a].incarnation != event->name || network->end[a][b].up || !can_connect(network, a, b))
+        return;
+    end_earlier(network, a, b);
+    end_earlier(network, b, a);
+    if (!can_connect(network, a, b))
         return;
     uint64_t session = ++network->sessions;
-    open_end(network, a, b, session);
-    open_end(network, b, a, session);
+    network->end[a][b].session = network->end[b][a].session = session;
+    network->end[a][b].up = network->end[b][a].up = true;
     network->ears.up(network->ears.user, a, b);
-    if (hosts[a].alive) /* it can have gone by that */
+    if (network->end[b][a].up && can_connect(network, a, b))
         network->ears.up(network->ears.user, b, a);
 }
 
