@@ -226,6 +226,7 @@ typedef enum mischief {
     KILL_LEADER,
     KILL_TWO,
     KILL_ALL,
+    REPLACE_OTHERS,
     MISCHIEFS
 } mischief;
 
@@ -337,6 +338,45 @@ static void leave(run *r, int task)
     later(r, until_quiet(r, 0.5, 3), start, 0, task);
 }
 
+static void kill_in_sight(void *user, tdi_happening *event)
+{
+    run *r = user;
+    if (r->sim.world.now >= QUIET_SECONDS)
+        return;
+    tdi_network_heal(&r->sim.network, event->from, event->to);
+    tdi_network_heal(&r->sim.network, event->to, event->from);
+    kill_one(r, event->to, false, false);
+}
+
+static void return_out_of_sight(void *user, tdi_happening *event)
+{
+    run *r = user;
+    double left = until_quiet(r, 10, 11);
+    cut(r, event->from, event->to, left);
+    cut(r, event->to, event->from, left);
+    start(user, event);
+}
+
+/* One is cut off; the others die one after the other, each of which it can prove, and come back out of its sight. */
+static void replace_others(run *r, int cut_away)
+{
+    double at = tdi_world_between(&r->sim.world, 0.8, 1.2), away = tdi_world_between(&r->sim.world, 0.3, 0.7);
+    int first = tdi_world_below(&r->sim.world, r->sim.tasks);
+    for (int t = 0; t < r->sim.tasks; t++)
+        if (t != cut_away) {
+            cut(r, cut_away, t, until_quiet(r, 10, 11));
+            cut(r, t, cut_away, until_quiet(r, 10, 11));
+        }
+    for (int i = 0; i < r->sim.tasks; i++) {
+        int task = (first + i) % r->sim.tasks;
+        if (task == cut_away)
+            continue;
+        later(r, at, kill_in_sight, cut_away, task);
+        later(r, at + away, return_out_of_sight, cut_away, task);
+        at += away + tdi_world_between(&r->sim.world, 0.1, 0.5);
+    }
+}
+
 static void do_mischief(run *r, mischief what, int a, int b)
 {
     tdi_world *world = &r->sim.world;
@@ -374,6 +414,9 @@ static void do_mischief(run *r, mischief what, int a, int b)
         break;
     case KILL_LEADER:
         kill_one(r, leader_of(r), false, true);
+        break;
+    case REPLACE_OTHERS:
+        replace_others(r, a);
         break;
     case KILL_TWO:
         kill_one(r, a, false, true);
