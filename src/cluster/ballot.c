@@ -251,12 +251,15 @@ static tdi_task_set add_joiners(const tdi_membership *m, tdi_task_set members, t
     return members;
 }
 
+/* Of several alike the last, as the first has more to do; but to begin with it is the first, which has the model. */
 static int most_advanced(const tdi_membership *m, tdi_task_set members)
 {
     int best = TDI_NO_TASK;
+    bool first = m->view.generation == 0;
     for (int t = tdi_lowest_task(members); t >= 0; t = tdi_next_task(members, t)) {
         const tdi_told *a = &m->told[t], *b = &m->told[best < 0 ? t : best];
-        if (a->state > b->state || (a->state == b->state && a->step >= b->step))
+        bool alike = a->state == b->state && a->step == b->step;
+        if (best < 0 || a->state > b->state || (a->state == b->state && a->step > b->step) || (alike && !first))
             best = t;
     }
     return best;
@@ -426,7 +429,7 @@ void tdi_ballot_step(tdi_membership *m, double now, tdi_actions *out)
     tdi_task_set missing = electorate(m) & ~(b->phase == TDI_BALLOT_PREPARING ? b->answered : b->accepted);
     tdi_task_set hears = tdi_membership_hears(m, now);
     tdi_task_set gone = m->view.generation ? tdi_membership_gone_of(m, &m->view) : tdi_membership_absent(m, now);
-    tdi_task_set silent = (missing | m->view.strangers) & ~hears & ~gone;
+    tdi_task_set silent = (electorate(m) | m->view.strangers) & ~hears & ~gone;
     if (b->phase == TDI_BALLOT_PREPARING && (missing & hears) == 0 && has_quorum(m, b->answered, now)) {
         propose(m, now, out);
         if (b->phase != TDI_BALLOT_PREPARING)

@@ -33,6 +33,7 @@ td_status tdi_membership_create(const tdi_membership_settings *settings, double 
     m->settings.trains &= m->tasks;
     m->view.donor = TDI_NO_TASK;
     m->state = settings->state;
+    m->seen = (uint32_t)(settings->state >> 32);
     m->at.step = settings->step;
     m->trouble_since = m->outdated_since = -1;
     m->beat_due = m->tick_due = now;
@@ -235,7 +236,8 @@ static void enter(tdi_membership *m, const tdi_view *view, tdi_actions *out)
 {
     bool same = m->view.generation && m->view.since == view->since;
     bool trains = tdi_has_task(view->members, m->settings.self);
-    bool has_state = m->state == view->state && m->at.step == view->step && m->training != TDI_TRAINING_RUNS;
+    bool was_member = is_member(m) && m->training != TDI_TRAINING_RUNS; /* it has said at which step it is */
+    bool has_state = was_member && m->state == view->state && m->at.step == view->step;
     m->view = *view;
     if (same)
         return;
@@ -627,6 +629,12 @@ static bool is_behind(const tdi_membership *m, const tdi_message *say)
     return say->view < tdi_view_id(&m->view);
 }
 
+static void hear_generation(tdi_membership *m, uint32_t generation)
+{
+    if (generation > m->seen)
+        m->seen = generation;
+}
+
 static void on_beat(tdi_membership *m, int from, const tdi_message *say, double now, tdi_actions *out)
 {
     meet(m, from, say->incarnation);
@@ -637,8 +645,8 @@ static void on_beat(tdi_membership *m, int from, const tdi_message *say, double 
                                .known = say->known,
                                .facts = say->facts,
                                .hears = say->hears};
-    if (say->known > m->seen)
-        m->seen = say->known;
+    hear_generation(m, say->known);
+    hear_generation(m, (uint32_t)(say->state >> 32));
     tdi_detect_beat(&m->detect, from, &say->at, now);
     if (say->view != tdi_view_id(&m->view) && is_behind(m, say))
         tell_view(m, from, out);

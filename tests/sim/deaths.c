@@ -21,7 +21,7 @@
 
 #include "sim/trainer.h"
 
-enum { MAX_LINES = 512, TRIGGERS = 4, STEPS_KEPT = 4 };
+enum { MAX_LINES = 512, TRIGGERS = 4, STEPS_KEPT = 4, LONG_STEPS = 99 };
 #define QUIET_SECONDS 4.0    /* when mischief ends */
 #define FEWER_SECONDS 7.0    /* when those who are there begin without those who are not */
 #define DEADLINE_SECONDS 30.0
@@ -563,10 +563,17 @@ static void draw_run(run *r)
         r->leaves[t] = false;
         later(r, tdi_world_between(world, 0, 0.3), start, 0, t);
     }
-    for (int i = 0; i < count; i++)
-        add_mischief(r, tdi_world_between(world, 0.05, QUIET_SECONDS), draw_mischief(r),
-                     tdi_world_below(world, r->sim.tasks), tdi_world_below(world, r->sim.tasks));
-    draw_triggers(r);
+    r->trigger_count = 0;
+    if (tdi_world_chance(world, 0.1)) { /* long training, and nothing else */
+        r->sim.steps = LONG_STEPS;
+        r->sim.step_seconds = 0.06;
+        add_mischief(r, 0.4, REPLACE_OTHERS, tdi_world_below(world, r->sim.tasks), 0);
+    } else {
+        for (int i = 0; i < count; i++)
+            add_mischief(r, tdi_world_between(world, 0.05, QUIET_SECONDS), draw_mischief(r),
+                         tdi_world_below(world, r->sim.tasks), tdi_world_below(world, r->sim.tasks));
+        draw_triggers(r);
+    }
     later(r, QUIET_SECONDS, end_mischief, 0, 0);
     later(r, FEWER_SECONDS, begin_with_fewer, 0, 0);
 }
@@ -627,10 +634,10 @@ static void all_goes_on(void **state)
 {
     (void)state;
     uint64_t first = number_of("TANDEM_FIRST_SEED", 1), count = number_of("TANDEM_SEEDS", 10000), bad = 0, events = 0;
-    uint64_t undisturbed[100];
+    uint64_t undisturbed[LONG_STEPS + 1];
     run *r = calloc(1, sizeof *r);
     assert_non_null(r);
-    for (uint32_t step = 0; step < 100; step++)
+    for (uint32_t step = 0; step <= LONG_STEPS; step++)
         undisturbed[step] = tdi_sim_undisturbed(step);
     for (uint64_t seed = first; seed < first + count && bad < 10; seed++) {
         const char *wrong = play(r, seed, undisturbed, getenv("TANDEM_TRACE") && seed == first);
