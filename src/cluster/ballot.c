@@ -18,7 +18,7 @@
 #include "cluster/membership_state.h"
 
 #define ASK_AGAIN_SECONDS 0.3
-#define SAY_WHY_SECONDS 0.5
+#define SAY_WHY_SECONDS   0.5
 
 void tdi_ballot_reset(tdi_membership *m)
 {
@@ -53,8 +53,8 @@ static void send_to(tdi_membership *m, int to, tdi_say kind, uint32_t order, uin
     tdi_membership_send(m, tdi_task_bit(to), &say, out);
 }
 
-/* A first view is made only when everyone who lives is in none, so what was accepted before is void; but not where fewer
- * than all decide, and all that it names are here. */
+/* A first view is made only when everyone who lives is in none, so what was accepted before is void; but not where
+ * fewer than all decide, and all that it names are here. */
 static bool is_still_open(const tdi_membership *m, const tdi_view *view)
 {
     if (!m->fewer || view->generation <= m->known)
@@ -413,8 +413,7 @@ static void ask_again(tdi_membership *m, tdi_task_set silent, double now, tdi_ac
     if (now - m->ballot.asked < ASK_AGAIN_SECONDS)
         return;
     ask(m, now, out);
-    if (silent)
-        tdi_add_action(out, TDI_DO_PROVE)->to = silent;
+    tdi_membership_prove(m, silent, now, out);
 }
 
 void tdi_ballot_step(tdi_membership *m, double now, tdi_actions *out)

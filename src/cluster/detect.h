@@ -4,8 +4,8 @@
  * nothing has come from it for `silence` seconds; it is found again when something comes. Who computes long, or waits
  * for input, is slow and not lost: beats come from a thread of their own, and say in which step and phase training is.
  *
- * Whoever has not been called for SLEPT seconds was stopped, or had no processor: then it was it that did not listen,
- * and everybody gets the whole time again.
+ * Whoever has not been called for TDI_SLEPT_SECONDS was stopped, or had no processor: then it was it that did not
+ * listen, and everybody gets the whole time again.
  *
  * Functions of (state, event, now): no clock, no memory of its own. `now` is in seconds and never goes back. */
 #ifndef TDI_CLUSTER_DETECT_H
@@ -15,10 +15,11 @@
 
 #include "cluster/message.h"
 
-#define TDI_BEAT_SECONDS 0.1
+#define TDI_BEAT_SECONDS    0.1
 #define TDI_SILENCE_SECONDS 0.7 /* of a failure timeout of 1 s: the rest is for saying it and for being late */
-#define TDI_STALL_SECONDS 10.0
-#define TDI_SLEPT_SECONDS 0.5
+#define TDI_STALL_SECONDS   10.0
+#define TDI_SLEPT_SECONDS   0.5
+#define TDI_STOPPED_SECONDS 0.6 /* who has not run for that long will notice, on any clock */
 
 typedef struct tdi_detect_peer {
     double heard;    /* when something came last, or since when it is watched */

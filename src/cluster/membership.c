@@ -11,13 +11,15 @@
 
 #include "cluster/membership_state.h"
 
-#define TICK_SECONDS 0.05
-#define TURN_SECONDS 0.25       /* between the turns of one who could lead a ballot and the next */
-#define STOPPED_SECONDS 0.5     /* training that has stopped for no reason known here has one elsewhere */
-#define PLANNED_STOP_SECONDS 1. /* after which the step under way is broken all the same */
-#define OUTDATED_SECONDS 1.0    /* in which who is in a later view says so */
-#define ABSENT_SECONDS 0.5      /* for which it holds that nobody was found at an address */
-enum { ALL_BEAT = 16 };         /* in larger groups beats go to the leader and to neighbours alone */
+#define TICK_SECONDS         0.05
+#define TURN_SECONDS         0.25 /* between the turns of one who could lead a ballot and the next */
+#define PATIENCE_SECONDS     2.0  /* with a ballot of one that comes before, and is heard */
+#define STOPPED_SECONDS      0.5  /* training that has stopped for no reason known here has one elsewhere */
+#define PLANNED_STOP_SECONDS 1.   /* after which the step under way is broken all the same */
+#define OUTDATED_SECONDS     1.0  /* in which who is in a later view says so */
+#define ABSENT_SECONDS       0.5  /* for which it holds that nobody was found at an address */
+#define LONG_ABSENT_SECONDS  2.0  /* after which that counts where there is no view */
+enum { ALL_BEAT = 16 };           /* in larger groups beats go to the leader and to neighbours alone */
 
 td_status tdi_membership_create(const tdi_membership_settings *settings, double now, tdi_membership **membership,
                                 tdi_error *error)
@@ -31,6 +33,7 @@ td_status tdi_membership_create(const tdi_membership_settings *settings, double 
     m->settings = *settings;
     m->tasks = ~(tdi_task_set)0 >> (TDI_VIEW_TASKS - settings->tasks);
     m->settings.trains &= m->tasks;
+    m->settings.neighbours &= m->tasks & ~tdi_task_bit(settings->self);
     m->view.donor = TDI_NO_TASK;
     m->state = settings->state;
     m->seen = (uint32_t)(settings->state >> 32);
@@ -116,7 +119,8 @@ tdi_task_set tdi_membership_absent(const tdi_membership *m, double now)
 {
     tdi_task_set absent = 0;
     for (int t = 0; (m->known || m->fewer) && t < m->settings.tasks; t++)
-        if (m->absent[t] >= 0 && now - m->absent[t] <= ABSENT_SECONDS)
+        if (m->absent[t] >= 0 && now - m->absent[t] <= ABSENT_SECONDS &&
+            m->absent[t] - m->absent_since[t] >= LONG_ABSENT_SECONDS)
             absent |= tdi_task_bit(t);
     return absent & ~m->detect.links;
 }
@@ -353,7 +357,7 @@ static void on_commit(tdi_membership *m, int from, const tdi_message *say, doubl
 
 /* ---- what the view needs ---- */
 
-static void prove(tdi_membership *m, tdi_task_set tasks, double now, tdi_actions *out)
+void tdi_membership_prove(tdi_membership *m, tdi_task_set tasks, double now, tdi_actions *out)
 {
     if (!tasks || now < m->prove_due)
         return;
@@ -369,7 +373,7 @@ static void say_lost(tdi_membership *m, double now, tdi_actions *out)
         tdi_action *action = tdi_add_action(out, TDI_DO_LOST);
         action->task = t;
         if (m->linked[t] && !is_same(m, t))
-            snprintf(action->sentence, sizeof action->sentence, "%s has been started again: lost at step %u",
+            snprintf(action->sentence, sizeof action->sentence, "%s has come back as another: lost at step %u",
                      m->settings.names[t], m->detect.peer[t].at.step);
         else
             tdi_detect_say_lost(&m->detect, t, m->settings.names[t], now, action->sentence, sizeof action->sentence);
@@ -397,7 +401,9 @@ static int turn_of(const tdi_membership *m, tdi_task_set candidates)
 static bool is_turn(const tdi_membership *m, tdi_task_set candidates, double grace, double now)
 {
     double since = m->active > m->trouble_since ? m->active : m->trouble_since;
-    int turn = turn_of(m, candidates);
+    int turn = turn_of(m, candidates), leads = m->promised ? (int)(m->promised % TDI_VIEW_TASKS) : TDI_NO_TASK;
+    if (tdi_has_task(candidates, leads) && leads < m->settings.self)
+        grace += PATIENCE_SECONDS;
     if (turn == 0 && m->active <= m->trouble_since && grace == 0)
         return true;
     return now - since >= grace + TURN_SECONDS * turn + 0.02 * (m->settings.self + 1);
@@ -448,7 +454,7 @@ static void plan(tdi_membership *m, double now, tdi_actions *out)
     bool moves = leaves || joiners & trains;
     if (m->leaving && m->view.members == tdi_task_bit(m->settings.self) && tdi_membership_joiners(m, now) == 0)
         leave_at_last(m, out);
-    prove(m, m->view.strangers & ~tdi_membership_gone_of(m, &m->view), now, out);
+    tdi_membership_prove(m, m->view.strangers & ~tdi_membership_gone_of(m, &m->view), now, out);
     if (m->training != TDI_TRAINING_RUNS || m->pausing || m->ballot.phase != TDI_BALLOT_NONE || !all_are_ready(m))
         return;
     if (joiners & ~trains || leavers & ~trains || votes_can_be_given(m)) {
@@ -466,10 +472,10 @@ static void repair(tdi_membership *m, tdi_task_set trouble, bool stopped, double
     bool of_members = stopped || (trouble & m->view.members);
     uint32_t flags = of_members ? 0 : TDI_SAY_VOTES;
     bool was_planned = m->ballot.phase == TDI_BALLOT_PREPARING && m->ballot.flags != 0;
-    tdi_task_set candidates =
-        m->view.members & tdi_membership_hears(m, now) & ~(tdi_membership_leavers(m) & ~tdi_task_bit(m->settings.self));
+    tdi_task_set candidates = m->view.members & tdi_membership_hears(m, now);
     if (m->trouble_since < 0)
         m->trouble_since = now;
+    tdi_membership_prove(m, (lost_of_view(m) | m->view.strangers) & ~tdi_membership_gone_of(m, &m->view), now, out);
     if (was_planned && (trouble & m->view.members))
         tdi_ballot_begin(m, 0, now, out);
     else if (m->ballot.phase == TDI_BALLOT_NONE && is_turn(m, candidates, trouble ? 0 : STOPPED_SECONDS, now))
@@ -494,8 +500,8 @@ static void lead_on(tdi_membership *m, double now, tdi_actions *out)
 
 /* ---- without a view ---- */
 
-/* Nothing can follow its view: no member is left to lead a ballot, or all voters are gone and some that were left out may
- * have gone on, of which a guest alone cannot know. */
+/* Nothing can follow its view: no member is left to lead a ballot, or all voters are gone and some that were left out
+ * may have gone on, of which a guest alone cannot know. */
 static bool is_stranded(const tdi_membership *m)
 {
     tdi_task_set gone = tdi_membership_gone_of(m, &m->view);
@@ -547,7 +553,7 @@ static void found_group(tdi_membership *m, double now, tdi_actions *out)
     tdi_task_set there = viewless(m, now, &group_is_there), missing = m->tasks & ~there & ~m->detect.links;
     bool may = !m->leaving && !group_is_there && tdi_has_task(m->settings.trains, m->settings.self);
     if (may && missing && (m->known || m->fewer))
-        prove(m, missing, now, out);
+        tdi_membership_prove(m, missing, now, out);
     if (!may || !tdi_view_may_begin(m->tasks, there, tdi_membership_absent(m, now), m->fewer)) {
         m->trouble_since = -1;
         return;
@@ -560,13 +566,17 @@ static void found_group(tdi_membership *m, double now, tdi_actions *out)
 
 /* ---- after every event ---- */
 
+static void give_up_view(tdi_membership *m, double now, tdi_actions *out)
+{
+    be_left_out(m, out);
+    tdi_ballot_reset(m);
+    beat_all(m, now, out);
+}
+
 static void consider(tdi_membership *m, double now, tdi_actions *out)
 {
-    if (m->view.generation && (is_stranded(m) || is_outdated(m, now))) {
-        be_left_out(m, out);
-        tdi_ballot_reset(m);
-        beat_all(m, now, out);
-    }
+    if (m->view.generation && (is_stranded(m) || is_outdated(m, now)))
+        give_up_view(m, now, out);
     tdi_detect_watch(&m->detect, m->view.generation ? watched_ones(m) : 0, now);
     if (m->view.generation == 0) {
         found_group(m, now, out);
@@ -575,15 +585,19 @@ static void consider(tdi_membership *m, double now, tdi_actions *out)
         if (is_member(m))
             lead_on(m, now, out);
         else
-            prove(m, lost_of_view(m) & ~tdi_membership_gone_of(m, &m->view), now, out);
+            tdi_membership_prove(m, lost_of_view(m) & ~tdi_membership_gone_of(m, &m->view), now, out);
     }
     tdi_ballot_step(m, now, out);
 }
 
-static void begin_event(tdi_membership *m, double now)
+/* One that has been stopped may have been counted as gone, by another of its host. */
+static void begin_event(tdi_membership *m, double now, tdi_actions *out)
 {
-    if (tdi_detect_wake(&m->detect, now))
-        m->active = now;
+    if (!tdi_detect_wake(&m->detect, now))
+        return;
+    m->active = now;
+    if (m->view.generation && m->settings.neighbours & tdi_view_everyone(&m->view))
+        give_up_view(m, now, out);
 }
 
 static void finish_event(tdi_membership *m, double now, tdi_actions *out)
@@ -605,7 +619,7 @@ static void meet(tdi_membership *m, int task, uint64_t incarnation)
 
 void tdi_membership_link_up(tdi_membership *m, int task, uint64_t incarnation, double now, tdi_actions *out)
 {
-    begin_event(m, now);
+    begin_event(m, now, out);
     m->linked[task] = 0;
     meet(m, task, incarnation);
     m->absent[task] = -1;
@@ -616,7 +630,7 @@ void tdi_membership_link_up(tdi_membership *m, int task, uint64_t incarnation, d
 
 void tdi_membership_link_down(tdi_membership *m, int task, double now, tdi_actions *out)
 {
-    begin_event(m, now);
+    begin_event(m, now, out);
     tdi_detect_close(&m->detect, task);
     finish_event(m, now, out);
 }
@@ -689,7 +703,7 @@ td_status tdi_membership_receive(tdi_membership *m, int task, const tdi_frame *f
     TDI_TRY(check_tasks(m, &say, error));
     if (!tdi_has_task(m->detect.links, task))
         return TD_OK;
-    begin_event(m, now);
+    begin_event(m, now, out);
     tdi_detect_hear(&m->detect, task, now);
     if (say.kind == TDI_SAY_BEAT)
         on_beat(m, task, &say, now, out);
@@ -705,7 +719,7 @@ td_status tdi_membership_receive(tdi_membership *m, int task, const tdi_frame *f
 
 void tdi_membership_tick(tdi_membership *m, double now, tdi_actions *out)
 {
-    begin_event(m, now);
+    begin_event(m, now, out);
     if (now >= m->beat_due)
         beat_all(m, now, out);
     tdi_detect_tick(&m->detect, now);
@@ -728,7 +742,7 @@ void tdi_membership_progress(tdi_membership *m, const tdi_progress *at)
 
 void tdi_membership_stopped(tdi_membership *m, uint32_t step, double now, tdi_actions *out)
 {
-    begin_event(m, now);
+    begin_event(m, now, out);
     m->at = (tdi_progress){.step = step};
     if (is_member(m))
         m->training = TDI_TRAINING_STOPPED;
@@ -738,7 +752,7 @@ void tdi_membership_stopped(tdi_membership *m, uint32_t step, double now, tdi_ac
 
 void tdi_membership_ready(tdi_membership *m, double now, tdi_actions *out)
 {
-    begin_event(m, now);
+    begin_event(m, now, out);
     if (m->training == TDI_TRAINING_BEGINS) {
         m->training = TDI_TRAINING_RUNS;
         m->state = tdi_view_id(&m->view);
@@ -749,7 +763,9 @@ void tdi_membership_ready(tdi_membership *m, double now, tdi_actions *out)
 
 void tdi_membership_gone(tdi_membership *m, int task, uint64_t incarnation, double now, tdi_actions *out)
 {
-    begin_event(m, now);
+    begin_event(m, now, out);
+    if (m->absent[task] < 0 || now - m->absent[task] > ABSENT_SECONDS)
+        m->absent_since[task] = now;
     m->absent[task] = now;
     bury_up_to(m, task, incarnation);
     finish_event(m, now, out);
@@ -757,14 +773,14 @@ void tdi_membership_gone(tdi_membership *m, int task, uint64_t incarnation, doub
 
 void tdi_membership_wire(tdi_membership *m, int task, bool stuck, double now, tdi_actions *out)
 {
-    begin_event(m, now);
+    begin_event(m, now, out);
     tdi_detect_stuck(&m->detect, task, stuck);
     finish_event(m, now, out);
 }
 
 void tdi_membership_leave(tdi_membership *m, double now, tdi_actions *out)
 {
-    begin_event(m, now);
+    begin_event(m, now, out);
     m->leaving = true;
     if (m->view.generation == 0)
         leave_at_last(m, out);
@@ -774,7 +790,7 @@ void tdi_membership_leave(tdi_membership *m, double now, tdi_actions *out)
 
 void tdi_membership_begin_with_fewer(tdi_membership *m, double now, tdi_actions *out)
 {
-    begin_event(m, now);
+    begin_event(m, now, out);
     m->fewer = true;
     finish_event(m, now, out);
 }

@@ -7,13 +7,13 @@
  *     a link has shown who it is        link_up, link_down  -> DO_SEND    a message to some tasks
  *     a frame has come                  receive             -> DO_LOST    say this sentence: somebody is lost
  *     tdi_membership_due has come       tick                -> DO_SLOW    say this sentence: somebody is slow
- *     training has moved                progress            -> DO_PAUSE   have all of the view end training after a step
- *     training has ended                stopped             -> DO_STOP    break the step that is under way
- *     training has the view's state     ready               -> DO_VIEW    a view has been made: form it
- *     a process is proved gone          gone                -> DO_OUT     in no view any more: wait to be let in
- *     a wire has stopped, or moves      wire                -> DO_WAIT    say this sentence: why nothing goes on
- *     SIGTERM                           leave               -> DO_LEFT    nobody counts on this process any more
- *     the time to start is over         begin_with_fewer    -> DO_PROVE   find out whether these processes are gone
+ *     training has moved                progress            -> DO_PAUSE   have all of the view end training after a
+ * step training has ended                stopped             -> DO_STOP    break the step that is under way training
+ * has the view's state     ready               -> DO_VIEW    a view has been made: form it a process is proved gone
+ * gone                -> DO_OUT     in no view any more: wait to be let in a wire has stopped, or moves      wire ->
+ * DO_WAIT    say this sentence: why nothing goes on SIGTERM                           leave               -> DO_LEFT
+ * nobody counts on this process any more the time to start is over         begin_with_fewer    -> DO_PROVE   find out
+ * whether these processes are gone
  *
  * What the driver has to do:
  *   - Links to all tasks of the cluster, made again when they close. A link is up when both sides have said who they
@@ -24,12 +24,14 @@
  *     is lost. After the last of it everyone is `stopped` at the same step.
  *   - DO_VIEW: training that still goes on is broken first. Then wires for view->since are made; `from` is whose state
  *     to take, of view->step, or TDI_NO_TASK: it is there already. `ready` when it is there, at once where nothing is
- *     to be taken, and only when all of it is. Training begins when `ready` has been called here; a step needs all members,
- *     so it waits for those that still take the state. `enough` false: there are fewer members than wanted; save, and do
- *     not begin. A DO_VIEW whose view->since is that of the one before leaves training alone.
+ *     to be taken, and only when all of it is. Training begins when `ready` has been called here; a step needs all
+ * members, so it waits for those that still take the state. `enough` false: there are fewer members than wanted; save,
+ * and do not begin. A DO_VIEW whose view->since is that of the one before leaves training alone.
  *   - DO_OUT: training is broken, the state is kept; the next DO_VIEW says from whom to take a newer one.
- *   - DO_PROVE: `gone` for a process that is found dead: its port refuses, or /proc has no such process. Never for one
- *     that is merely silent. Asked again while it matters.
+ *   - DO_PROVE: `gone` for a process that is found dead: its port refuses, or /proc has no such process. On one host
+ *     also for one that is stopped (SIGSTOP) and has not run for TDI_STOPPED_SECONDS, as its counts of context switches
+ *     tell: when it wakes it will know, and take the next incarnation before it does anything else. Never for one that
+ *     is merely silent. Asked again while it matters.
  *   - What a state is worth is said by (state, step): tdi_membership_state is to be kept in a backup, and given back in
  *     the settings when a process starts from one.
  *   - DO_LOST comes at everyone who notices, to be shown at the leader; DO_WAIT at whoever waits.
@@ -45,17 +47,18 @@
 typedef struct tdi_membership tdi_membership;
 
 typedef struct tdi_membership_settings {
-    int self, tasks;                /* of the cluster, at most TDI_VIEW_TASKS */
-    tdi_task_set trains;            /* tasks that train; the others are witnesses */
-    uint64_t incarnation;           /* of this process, from 1 on: grows from start to start of a task by more than the
-                                     * views that it can leave, as nanoseconds do */
-    uint32_t facts;                 /* of this process, for the deal; passed on */
-    uint64_t state;                 /* what the state it starts from is worth; 0 for that of a model file */
-    uint32_t step;                  /* steps done in it */
-    int min_workers;                /* 0: 1 */
-    bool split_continues;           /* --on-split continue */
-    double silence, stall;          /* seconds; 0: those of detect.h */
-    const char *const *names;       /* [tasks]: "worker 2 (10.0.0.3:2222)"; they live as long as this */
+    int self, tasks;          /* of the cluster, at most TDI_VIEW_TASKS */
+    tdi_task_set trains;      /* tasks that train; the others are witnesses */
+    tdi_task_set neighbours;  /* tasks on this host, which can prove that this process has been stopped */
+    uint64_t incarnation;     /* of this process, from 1 on: grows from start to start of a task by more than the
+                               * views that it can leave, as nanoseconds do */
+    uint32_t facts;           /* of this process, for the deal; passed on */
+    uint64_t state;           /* what the state it starts from is worth; 0 for that of a model file */
+    uint32_t step;            /* steps done in it */
+    int min_workers;          /* 0: 1 */
+    bool split_continues;     /* --on-split continue */
+    double silence, stall;    /* seconds; 0: those of detect.h */
+    const char *const *names; /* [tasks]: "worker 2 (10.0.0.3:2222)"; they live as long as this */
 } tdi_membership_settings;
 
 typedef enum tdi_do {

@@ -85,7 +85,8 @@ static void get_view(reader *r, tdi_view *view)
 
 bool tdi_message_has_view(const tdi_message *message)
 {
-    return message->kind == TDI_SAY_PROPOSE || message->kind == TDI_SAY_COMMIT || (message->kind == TDI_SAY_PROMISE && message->other);
+    return message->kind == TDI_SAY_PROPOSE || message->kind == TDI_SAY_COMMIT ||
+           (message->kind == TDI_SAY_PROMISE && message->other);
 }
 
 static void put_payload(writer *w, const tdi_message *m)

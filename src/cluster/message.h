@@ -39,9 +39,9 @@ typedef enum tdi_say {
 } tdi_say;
 
 typedef enum tdi_say_flags {
-    TDI_SAY_JOINS = 1,  /* BEAT: is in no view and asks to be let in */
-    TDI_SAY_LEAVES = 2, /* BEAT, PROMISE: asks to be left out */
-    TDI_SAY_READY = 4,  /* BEAT: has the state of its view, or needs none */
+    TDI_SAY_JOINS = 1,   /* BEAT: is in no view and asks to be let in */
+    TDI_SAY_LEAVES = 2,  /* BEAT, PROMISE: asks to be left out */
+    TDI_SAY_READY = 4,   /* BEAT: has the state of its view, or needs none */
     TDI_SAY_PLANNED = 8, /* PREPARE: nobody is lost, training stops by itself after a step */
     TDI_SAY_VOTES = 16   /* PREPARE: votes and witnesses alone change, training goes on */
 } tdi_say_flags;
@@ -66,16 +66,16 @@ typedef struct tdi_message {
     tdi_say kind;
     uint32_t flags;
     uint64_t incarnation; /* BEAT: of the sender, which may have grown since the link was made */
-    uint64_t view;       /* tdi_view_id of the sender's; 0: it is in none */
-    uint32_t order;      /* of the ballot; unused by beats and COMMIT */
-    uint64_t state;      /* BEAT, PROMISE: the view in which the sender's state was reached */
-    tdi_progress at;     /* BEAT; PROMISE has the step alone */
-    tdi_task_set hears;  /* BEAT, PROMISE: whom the sender hears */
-    tdi_task_set gone;   /* PREPARE, COMMIT: who of the sender's view, or of the view it names, is proved gone */
-    uint32_t known;      /* BEAT, PROMISE: the highest generation that the sender has heard of */
-    uint32_t facts;      /* BEAT, PROMISE: of the sender */
-    uint32_t other;      /* PROMISE: order in which `next` was accepted, 0: nothing was; REFUSE: order promised */
-    tdi_view next;       /* PROPOSE, COMMIT, and PROMISE where other is not 0 */
+    uint64_t view;        /* tdi_view_id of the sender's; 0: it is in none */
+    uint32_t order;       /* of the ballot; unused by beats and COMMIT */
+    uint64_t state;       /* BEAT, PROMISE: the view in which the sender's state was reached */
+    tdi_progress at;      /* BEAT; PROMISE has the step alone */
+    tdi_task_set hears;   /* BEAT, PROMISE: whom the sender hears */
+    tdi_task_set gone;    /* PREPARE, COMMIT: who of the sender's view, or of the view it names, is proved gone */
+    uint32_t known;       /* BEAT, PROMISE: the highest generation that the sender has heard of */
+    uint32_t facts;       /* BEAT, PROMISE: of the sender */
+    uint32_t other;       /* PROMISE: order in which `next` was accepted, 0: nothing was; REFUSE: order promised */
+    tdi_view next;        /* PROPOSE, COMMIT, and PROMISE where other is not 0 */
 } tdi_message;
 
 /* The frame, and its payload of frame->length bytes. */

@@ -10,8 +10,8 @@
  *
  *   1. more than half of the votes; or
  *   2. exactly half, with the lowest task that has a vote; or
- *   3. everyone who is not proved gone, where a proof is final: the process's port refuses, or a later incarnation of
- *      its task has come.
+ *   3. everyone who is not proved gone, where a proof is final: the process's port refuses, a later incarnation of its
+ *      task has come, or a neighbour on its host sees it stopped: then it takes the next incarnation when it wakes.
  *
  * Rule 3 lets one of four go on when three are killed at once. Two things keep it safe where views also grow:
  *
@@ -35,14 +35,14 @@ typedef uint64_t tdi_task_set; /* bit t: task t */
 typedef struct tdi_view {
     uint32_t generation; /* grows from view to view; 0: there is no view yet, and everyone has a vote on the first */
     uint32_t order;      /* of the ballot that proposed it: generation and order name a view uniquely */
-    uint32_t since;      /* the generation since which the members have trained without a break: steps' frames bear it */
-    uint32_t step;       /* steps done when the members began */
-    uint64_t state;      /* the view (tdi_view_id) in which the donor's state was reached */
-    int donor;           /* the member whose state, of `step`, is everyone's; TDI_NO_TASK before the first view */
+    uint32_t since; /* the generation since which the members have trained without a break: steps' frames bear it */
+    uint32_t step;  /* steps done when the members began */
+    uint64_t state; /* the view (tdi_view_id) in which the donor's state was reached */
+    int donor;      /* the member whose state, of `step`, is everyone's; TDI_NO_TASK before the first view */
     tdi_task_set members, witnesses;
-    tdi_task_set voters;    /* of members and witnesses; the others of them are guests */
-    tdi_task_set strangers; /* of earlier views, left out without a proof that they are gone */
-    tdi_task_set makers;    /* whose acceptance is known to have made it; not part of what is agreed on */
+    tdi_task_set voters;                  /* of members and witnesses; the others of them are guests */
+    tdi_task_set strangers;               /* of earlier views, left out without a proof that they are gone */
+    tdi_task_set makers;                  /* whose acceptance is known to have made it; not part of what is agreed on */
     uint64_t incarnation[TDI_VIEW_TASKS]; /* of members, witnesses and strangers; else 0 */
     uint32_t facts[TDI_VIEW_TASKS];       /* of members: what each says of its devices and shards, for the deal */
 } tdi_view;
@@ -94,8 +94,8 @@ bool tdi_view_may_begin(tdi_task_set tasks, tdi_task_set answered, tdi_task_set 
 tdi_task_set tdi_view_connected(tdi_task_set members, const tdi_task_set hears[TDI_VIEW_TASKS]);
 
 /* Sets voters and strangers of `next`, whose members, witnesses and incarnations are set, as the view after `view`.
- * `answered`: who has answered in this ballot; `gone`: as above. False: `next` must not be: it would have no member with
- * a vote while there are strangers. */
+ * `answered`: who has answered in this ballot; `gone`: as above. False: `next` must not be: it would have no member
+ * with a vote while there are strangers. */
 bool tdi_view_follow(const tdi_view *view, tdi_task_set answered, tdi_task_set gone, tdi_view *next);
 
 /* Is this what a view can look like? For views that come from others. */

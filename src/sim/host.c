@@ -22,8 +22,10 @@ void tdi_sim_host_kill(tdi_sim_host *host)
     host->alive = false;
 }
 
-void tdi_sim_host_freeze(tdi_sim_host *host, double until)
+void tdi_sim_host_freeze(tdi_sim_host *host, double now, double until)
 {
+    if (now >= host->thaws)
+        host->froze = now;
     if (until > host->thaws)
         host->thaws = until;
 }

@@ -9,9 +9,9 @@
 
 typedef struct tdi_sim_host {
     bool alive;
-    bool powered; /* false: nobody at the address, and nobody that says so either */
-    double thaws; /* frozen until then */
-    double rate, offset; /* of its clock: offset + rate * now */
+    bool powered;         /* false: nobody at the address, and nobody that says so either */
+    double froze, thaws;  /* frozen from then until then */
+    double rate, offset;  /* of its clock: offset + rate * now */
     uint64_t incarnation; /* of its process; 0: there has been none */
 } tdi_sim_host;
 
@@ -19,7 +19,7 @@ typedef struct tdi_sim_host {
 void tdi_sim_host_init(tdi_sim_host *host, tdi_world *world);
 void tdi_sim_host_start(tdi_sim_host *host); /* a new incarnation */
 void tdi_sim_host_kill(tdi_sim_host *host);
-void tdi_sim_host_freeze(tdi_sim_host *host, double until);
+void tdi_sim_host_freeze(tdi_sim_host *host, double now, double until);
 
 static inline bool tdi_sim_host_is_frozen(const tdi_sim_host *host, const tdi_world *world)
 {

@@ -73,11 +73,9 @@ static void deliver_end(void *user, tdi_happening *event)
 static void refuse(tdi_network *network, const tdi_happening *event)
 {
     if (network->hosts[event->to].powered)
-        travel(network, (tdi_happening){.fire = deliver_end,
-                                        .user = network,
-                                        .from = event->to,
-                                        .to = event->from,
-                                        .name = event->name});
+        travel(network,
+               (tdi_happening){
+                   .fire = deliver_end, .user = network, .from = event->to, .to = event->from, .name = event->name});
 }
 
 static void deliver_frame(void *user, tdi_happening *event)
@@ -107,12 +105,9 @@ void tdi_network_send(tdi_network *network, int self, int peer, const tdi_frame 
     tdi_frame_encode(frame, bytes);
     if (frame->length)
         memcpy(bytes + TDI_FRAME_BYTES, payload, frame->length);
-    travel(network, (tdi_happening){.fire = deliver_frame,
-                                    .user = network,
-                                    .from = self,
-                                    .to = peer,
-                                    .name = end->session,
-                                    .bytes = bytes});
+    travel(network,
+           (tdi_happening){
+               .fire = deliver_frame, .user = network, .from = self, .to = peer, .name = end->session, .bytes = bytes});
 }
 
 static void say_end(tdi_network *network, int self, int peer)
@@ -123,8 +118,7 @@ static void say_end(tdi_network *network, int self, int peer)
     end->up = false;
     if (network->hosts[self].powered)
         travel(network,
-               (tdi_happening){
-                   .fire = deliver_end, .user = network, .from = self, .to = peer, .name = end->session});
+               (tdi_happening){.fire = deliver_end, .user = network, .from = self, .to = peer, .name = end->session});
     else
         drop_held(end);
 }

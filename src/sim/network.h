@@ -23,9 +23,9 @@ typedef struct tdi_sim_ears {
 
 typedef struct tdi_sim_end {
     bool up;
-    uint64_t session;  /* of the connection, of which this is an end */
-    double last;       /* when what was sent last will have arrived at the other end */
-    bool cut;          /* towards the other end */
+    uint64_t session; /* of the connection, of which this is an end */
+    double last;      /* when what was sent last will have arrived at the other end */
+    bool cut;         /* towards the other end */
     tdi_vec(tdi_happening) held;
 } tdi_sim_end;
 

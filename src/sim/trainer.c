@@ -45,11 +45,10 @@ static void act(tdi_sim *sim, int self);
 /* `name` is the life in which the timer was set. */
 static void set_timer(tdi_sim *sim, int self, double seconds, void (*fire)(void *, tdi_happening *))
 {
-    tdi_world_add(&sim->world, (tdi_happening){.at = sim->world.now + seconds,
-                                               .fire = fire,
-                                               .user = sim,
-                                               .to = self,
-                                               .name = sim->processes[self].life});
+    tdi_world_add(
+        &sim->world,
+        (tdi_happening){
+            .at = sim->world.now + seconds, .fire = fire, .user = sim, .to = self, .name = sim->processes[self].life});
 }
 
 static bool is_due(tdi_sim *sim, tdi_happening *event)
@@ -128,11 +127,8 @@ static void send_gift(tdi_sim *sim, int self, int peer, uint32_t step)
 {
     const tdi_sim_process *p = &sim->processes[self];
     const tdi_sim_gift *gift = &p->gifts[self][step % 2];
-    tdi_frame frame = {.kind = TDI_SIM_GIFT,
-                       .flags = gift->pause,
-                       .generation = gift->since,
-                       .step = gift->step,
-                       .offset = gift->sum};
+    tdi_frame frame = {
+        .kind = TDI_SIM_GIFT, .flags = gift->pause, .generation = gift->since, .step = gift->step, .offset = gift->sum};
     if (gift->since == p->since && gift->step == step)
         tdi_network_send(&sim->network, self, peer, &frame, NULL);
 }
@@ -278,11 +274,21 @@ static void send_all(tdi_sim *sim, int self, const tdi_action *action)
     }
 }
 
+static bool is_stopped(const tdi_sim *sim, int task)
+{
+    const tdi_sim_host *host = &sim->hosts[task];
+    return tdi_sim_host_is_frozen(host, &sim->world) && sim->world.now - host->froze >= TDI_STOPPED_SECONDS;
+}
+
 static void probe_all(tdi_sim *sim, int self, const tdi_action *action)
 {
     const tdi_view *view = tdi_membership_view(sim->processes[self].membership);
     for (int t = tdi_lowest_task(action->to); t >= 0; t = tdi_next_task(action->to, t))
-        tdi_network_probe(&sim->network, self, t, view->incarnation[t]);
+        if (sim->one_host && is_stopped(sim, t))
+            tdi_membership_gone(sim->processes[self].membership, t, view->incarnation[t], clock_of(sim, self),
+                                sim->actions);
+        else
+            tdi_network_probe(&sim->network, self, t, view->incarnation[t]);
 }
 
 /* Training that has nothing more to do ends at once; a member that is still taking the state ends taking it. */
@@ -302,6 +308,7 @@ static void obey(tdi_sim *sim, int self, const tdi_action *action)
         break;
     case TDI_DO_PROVE:
         probe_all(sim, self, action);
+        act(sim, self);
         break;
     case TDI_DO_PAUSE:
         pause_training(sim, self);
@@ -415,8 +422,8 @@ static void tick(void *user, tdi_happening *event)
     if (!host->alive)
         return;
     double due = (tdi_membership_due(sim->processes[self].membership) - host->offset) / host->rate;
-    tdi_world_add(&sim->world, (tdi_happening){
-                                   .at = due, .fire = tick, .user = sim, .to = self, .name = host->incarnation});
+    tdi_world_add(&sim->world,
+                  (tdi_happening){.at = due, .fire = tick, .user = sim, .to = self, .name = host->incarnation});
 }
 
 /* The later task makes the connection. */
@@ -430,13 +437,11 @@ static void dial(void *user, tdi_happening *event)
     for (int peer = 0; peer < self; peer++)
         if (!sim->network.end[self][peer].up)
             tdi_network_connect(&sim->network, self, peer);
-    tdi_world_add(&sim->world, (tdi_happening){.at = sim->world.now + DIAL_SECONDS,
-                                               .fire = dial,
-                                               .user = sim,
-                                               .to = self,
-                                               .name = host->incarnation});
+    tdi_world_add(
+        &sim->world,
+        (tdi_happening){
+            .at = sim->world.now + DIAL_SECONDS, .fire = dial, .user = sim, .to = self, .name = host->incarnation});
 }
-
 
 void tdi_sim_start(tdi_sim *sim, int task)
 {
@@ -446,11 +451,11 @@ void tdi_sim_start(tdi_sim *sim, int task)
         return;
     tdi_sim_host_start(host);
     sim->sends_left[task] = -1;
-    *p = (tdi_sim_process){
-        .backup = p->backup, .step = p->backup.step, .hash = p->backup.hash, .life = p->life + 1};
+    *p = (tdi_sim_process){.backup = p->backup, .step = p->backup.step, .hash = p->backup.hash, .life = p->life + 1};
     tdi_membership_settings settings = {.self = task,
                                         .tasks = sim->tasks,
                                         .trains = sim->trains,
+                                        .neighbours = sim->one_host ? ~(tdi_task_set)0 : 0,
                                         .incarnation = host->incarnation * TDI_SIM_VIEWS,
                                         .state = p->backup.state,
                                         .step = p->step,

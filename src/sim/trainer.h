@@ -36,8 +36,8 @@ typedef struct tdi_sim_process {
     bool has_given;
     bool takes; /* the state of its view, from `donor` */
     int donor;
-    uint32_t since;     /* of the view in which it trains */
-    uint64_t view;      /* its id, when it was formed */
+    uint32_t since; /* of the view in which it trains */
+    uint64_t view;  /* its id, when it was formed */
     tdi_task_set members;
     uint32_t begins;    /* the step at which the view begins */
     tdi_task_set asked; /* who wants the state of this view */
@@ -52,9 +52,9 @@ typedef struct tdi_sim tdi_sim;
 /* What is told of a run; none may kill a process at once, but they may add an event that does. */
 typedef struct tdi_sim_watcher {
     void *user;
-    void (*acted)(void *user, int self, const tdi_action *action); /* SEND too */
-    void (*began)(void *user, int self);   /* has the state of its view */
-    void (*applied)(void *user, int self); /* has made a step */
+    void (*acted)(void *user, int self, const tdi_action *action);         /* SEND too */
+    void (*began)(void *user, int self);                                   /* has the state of its view */
+    void (*applied)(void *user, int self);                                 /* has made a step */
     void (*arrives)(void *user, int from, int to, const tdi_frame *frame); /* before it is handled */
 } tdi_sim_watcher;
 
@@ -63,7 +63,7 @@ struct tdi_sim {
     tdi_network network;
     int tasks;
     tdi_task_set trains;
-    bool shards;
+    bool shards, one_host;
     uint32_t steps; /* after which training is over */
     double step_seconds, state_seconds;
     bool split_continues;

@@ -45,8 +45,9 @@ static void silence_is_a_loss(void **state)
     tdi_detect_tick(&d, 10.71);
     assert_int_equal(d.lost, 0x2);
     assert_int_equal(tdi_detect_hears(&d, 10.71), 0x5);
-    expect_lost(&d, 10.71, "worker 1 (10.0.0.3:2222) has not answered for 0.7 s: lost at step 812, gradients 3 of 5 "
-                           "under way");
+    expect_lost(&d, 10.71,
+                "worker 1 (10.0.0.3:2222) has not answered for 0.7 s: lost at step 812, gradients 3 of 5 "
+                "under way");
     tdi_detect_hear(&d, 1, 10.8); /* it was only late */
     tdi_detect_tick(&d, 10.8);
     assert_int_equal(d.lost, 0);
@@ -138,9 +139,11 @@ static void only_who_is_watched_is_lost(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(silence_is_a_loss),           cmocka_unit_test(a_closed_link_is_a_loss),
-        cmocka_unit_test(a_stuck_wire_is_told),        cmocka_unit_test(slow_is_not_dead),
-        cmocka_unit_test(who_has_slept_distrusts_itself), cmocka_unit_test(only_who_is_watched_is_lost)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(silence_is_a_loss),
+                                       cmocka_unit_test(a_closed_link_is_a_loss),
+                                       cmocka_unit_test(a_stuck_wire_is_told),
+                                       cmocka_unit_test(slow_is_not_dead),
+                                       cmocka_unit_test(who_has_slept_distrusts_itself),
+                                       cmocka_unit_test(only_who_is_watched_is_lost)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,9 +90,9 @@ static void first_views_want_everyone(void **state)
 
 static const struct follow_case {
     const char *what;
-    tdi_task_set members, voters, strangers;        /* of the view */
-    tdi_task_set next, answered, gone;              /* members of the next */
-    tdi_task_set next_voters, next_strangers;       /* expected */
+    tdi_task_set members, voters, strangers;  /* of the view */
+    tdi_task_set next, answered, gone;        /* members of the next */
+    tdi_task_set next_voters, next_strangers; /* expected */
     bool may;
 } follows[] = {
     {"nobody is lost", 0x7, 0x7, 0, 0x7, 0x7, 0, 0x7, 0, true},
@@ -200,13 +200,10 @@ static void sets_are_walked_in_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(quorums_are_those_of_the_table),
-                                       cmocka_unit_test(quorums_share_a_living_voter),
-                                       cmocka_unit_test(first_views_want_everyone),
-                                       cmocka_unit_test(views_follow_as_in_the_table),
-                                       cmocka_unit_test(who_comes_back_is_another),
-                                       cmocka_unit_test(members_hear_each_other),
-                                       cmocka_unit_test(views_that_cannot_be_are_seen),
-                                       cmocka_unit_test(sets_are_walked_in_order)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quorums_are_those_of_the_table), cmocka_unit_test(quorums_share_a_living_voter),
+        cmocka_unit_test(first_views_want_everyone),      cmocka_unit_test(views_follow_as_in_the_table),
+        cmocka_unit_test(who_comes_back_is_another),      cmocka_unit_test(members_hear_each_other),
+        cmocka_unit_test(views_that_cannot_be_are_seen),  cmocka_unit_test(sets_are_walked_in_order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

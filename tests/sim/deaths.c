@@ -22,10 +22,10 @@
 #include "sim/trainer.h"
 
 enum { MAX_LINES = 512, TRIGGERS = 4, STEPS_KEPT = 4, LONG_STEPS = 99 };
-#define QUIET_SECONDS 4.0    /* when mischief ends */
-#define FEWER_SECONDS 7.0    /* when those who are there begin without those who are not */
+#define QUIET_SECONDS    4.0 /* when mischief ends */
+#define FEWER_SECONDS    7.0 /* when those who are there begin without those who are not */
 #define DEADLINE_SECONDS 30.0
-#define NAMED_SECONDS 1.0
+#define NAMED_SECONDS    1.0
 
 /* What one formation of members has done. */
 typedef struct line {
@@ -50,11 +50,11 @@ typedef struct run {
     uint64_t *undisturbed;
     trigger triggers[TRIGGERS];
     int trigger_count;
-    double lost_since[TDI_SIM_HOSTS];  /* dead, frozen or cut off since then; below 0: not */
+    double lost_since[TDI_SIM_HOSTS]; /* dead, frozen or cut off since then; below 0: not */
     double awake_since[TDI_SIM_HOSTS];
-    double named[TDI_SIM_HOSTS];       /* when somebody said last that it is lost */
-    bool leaves[TDI_SIM_HOSTS];        /* its loss is not one */
-    double left_out[TDI_SIM_HOSTS];    /* when it was in no view any more */
+    double named[TDI_SIM_HOSTS];    /* when somebody said last that it is lost */
+    bool leaves[TDI_SIM_HOSTS];     /* its loss is not one */
+    double left_out[TDI_SIM_HOSTS]; /* when it was in no view any more */
     bool trace, over;
     const char *wrong;
 } run;
@@ -198,11 +198,10 @@ static void note_loss(run *r, int task)
         if (tdi_has_task(tdi_membership_lost(r->sim.processes[t].membership), task))
             return; /* lost already, and named */
     }
-    tdi_world_add(&r->sim.world, (tdi_happening){.at = r->sim.world.now + NAMED_SECONDS,
-                                                 .fire = check_named,
-                                                 .user = r,
-                                                 .to = task,
-                                                 .name = seen_by});
+    tdi_world_add(
+        &r->sim.world,
+        (tdi_happening){
+            .at = r->sim.world.now + NAMED_SECONDS, .fire = check_named, .user = r, .to = task, .name = seen_by});
 }
 
 static void note_return(run *r, int task)
@@ -285,7 +284,7 @@ static void freeze(run *r, int task)
         return;
     trace(r, "%d freezes for %.3f", task, seconds);
     note_loss(r, task);
-    tdi_sim_host_freeze(&r->sim.hosts[task], r->sim.world.now + seconds);
+    tdi_sim_host_freeze(&r->sim.hosts[task], r->sim.world.now, r->sim.world.now + seconds);
     later(r, seconds, thaw, 0, task);
 }
 
@@ -441,12 +440,9 @@ static void mischief_now(void *user, tdi_happening *event)
 
 static void add_mischief(run *r, double at, mischief what, int a, int b)
 {
-    tdi_world_add(&r->sim.world, (tdi_happening){.at = at,
-                                                 .fire = mischief_now,
-                                                 .user = r,
-                                                 .from = a,
-                                                 .to = b,
-                                                 .name = (uint64_t)what});
+    tdi_world_add(
+        &r->sim.world,
+        (tdi_happening){.at = at, .fire = mischief_now, .user = r, .from = a, .to = b, .name = (uint64_t)what});
 }
 
 /* ---- in the midst of messages ---- */
@@ -487,8 +483,7 @@ static void on_acted(void *user, int self, const tdi_action *action)
         r->left_out[self] = r->sim.world.now;
     if (action->kind == TDI_DO_LOST)
         r->named[action->task] = r->sim.world.now;
-    if (action->kind != TDI_DO_SEND || r->sim.world.now >= QUIET_SECONDS ||
-        !triggered(r, action->frame.kind, true))
+    if (action->kind != TDI_DO_SEND || r->sim.world.now >= QUIET_SECONDS || !triggered(r, action->frame.kind, true))
         return;
     r->sim.sends_left[self] = tdi_world_below(&r->sim.world, 1 + tdi_task_count(action->to));
     later(r, 0, kill_now, 0, self);
@@ -554,6 +549,7 @@ static void draw_run(run *r)
 {
     tdi_world *world = &r->sim.world;
     int count = 1 + tdi_world_below(world, 6);
+    r->sim.one_host = tdi_world_chance(world, 0.4);
     r->sim.shards = tdi_world_chance(world, 0.5);
     r->sim.steps = (uint32_t)(20 + tdi_world_below(world, 60));
     for (int t = 0; t < r->sim.tasks; t++) {
