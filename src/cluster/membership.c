@@ -303,6 +303,8 @@ void tdi_membership_adopt(tdi_membership *m, const tdi_view *view, double now, t
         enter(m, view, out);
     else if (m->view.generation)
         be_left_out(m, out);
+    else if (view->incarnation[m->settings.self] == m->settings.incarnation)
+        m->settings.incarnation++; /* it has never heard that it was in */
     m->pausing = false;
     m->named = 0;
     m->trouble_since = -1;
@@ -596,8 +598,10 @@ static void begin_event(tdi_membership *m, double now, tdi_actions *out)
     if (!tdi_detect_wake(&m->detect, now))
         return;
     m->active = now;
-    if (m->view.generation && m->settings.neighbours & tdi_view_everyone(&m->view))
+    if (m->settings.neighbours && m->view.generation)
         give_up_view(m, now, out);
+    else if (m->settings.neighbours)
+        m->settings.incarnation++;
 }
 
 static void finish_event(tdi_membership *m, double now, tdi_actions *out)

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "sim/trainer.h"
+#include "support/sanitized.h"
 
 enum { MAX_LINES = 512, TRIGGERS = 4, STEPS_KEPT = 4, LONG_STEPS = 99 };
 #define QUIET_SECONDS    4.0 /* when mischief ends */
@@ -46,8 +47,8 @@ typedef struct run {
     tdi_sim sim;
     uint64_t seed;
     line lines[MAX_LINES];
-    int count, active; /* the line that made the last step first; -1 */
-    uint64_t *undisturbed;
+    int count, active;           /* the line that made the last step first; -1 */
+    const uint64_t *undisturbed; /* hashes, by step */
     trigger triggers[TRIGGERS];
     int trigger_count;
     double lost_since[TDI_SIM_HOSTS]; /* dead, frozen or cut off since then; below 0: not */
@@ -55,7 +56,8 @@ typedef struct run {
     double named[TDI_SIM_HOSTS];    /* when somebody said last that it is lost */
     bool leaves[TDI_SIM_HOSTS];     /* its loss is not one */
     double left_out[TDI_SIM_HOSTS]; /* when it was in no view any more */
-    bool trace, over;
+    uint64_t digest;                /* of all that has arrived, and when */
+    bool trace;
     const char *wrong;
 } run;
 
@@ -351,8 +353,10 @@ static void return_out_of_sight(void *user, tdi_happening *event)
 {
     run *r = user;
     double left = until_quiet(r, 10, 11);
-    cut(r, event->from, event->to, left);
-    cut(r, event->to, event->from, left);
+    if (left > 0) {
+        cut(r, event->from, event->to, left);
+        cut(r, event->to, event->from, left);
+    }
     start(user, event);
 }
 
@@ -457,10 +461,21 @@ static trigger *triggered(run *r, int kind, bool when_sent)
     return NULL;
 }
 
+static void digest_frame(run *r, int from, int to, const tdi_frame *frame)
+{
+    unsigned char bytes[TDI_FRAME_BYTES + sizeof(double)];
+    tdi_frame_encode(frame, bytes);
+    memcpy(bytes + TDI_FRAME_BYTES, &r->sim.world.now, sizeof(double));
+    r->digest = r->digest * 31 + (uint64_t)(from * TDI_SIM_HOSTS + to);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        r->digest = (r->digest ^ bytes[i]) * 0x100000001b3u;
+}
+
 static void on_arrives(void *user, int from, int to, const tdi_frame *frame)
 {
     run *r = user;
     trigger *t = triggered(r, frame->kind, false);
+    digest_frame(r, from, to, frame);
     if (r->trace && frame->kind > TDI_SAY_BEAT)
         trace(r, "%d -> %d %s order %u view %u.%u", from, to, tdi_say_name(frame->kind), frame->id, frame->generation,
               frame->shard);
@@ -468,6 +483,25 @@ static void on_arrives(void *user, int from, int to, const tdi_frame *frame)
         return;
     bool both = tdi_world_chance(&r->sim.world, 0.5);
     add_mischief(r, r->sim.world.now, (mischief)t->what, both ? to : from, both ? from : to);
+}
+
+/* In the midst of sending to all: its process dies, or most of it does not get through. */
+static void on_sends(run *r, int self, const tdi_action *action)
+{
+    const trigger *t = triggered(r, action->frame.kind, true);
+    if (!t)
+        return;
+    if (t->what == KILL) {
+        r->sim.sends_left[self] = tdi_world_below(&r->sim.world, 1 + tdi_task_count(action->to));
+        later(r, 0, kill_now, 0, self);
+        return;
+    }
+    double seconds = until_quiet(r, 0.5, 3);
+    for (int other = 0; other < r->sim.tasks; other++)
+        if (tdi_world_chance(&r->sim.world, 0.9)) {
+            cut(r, self, other, seconds);
+            cut(r, other, self, seconds);
+        }
 }
 
 static void on_acted(void *user, int self, const tdi_action *action)
@@ -483,10 +517,8 @@ static void on_acted(void *user, int self, const tdi_action *action)
         r->left_out[self] = r->sim.world.now;
     if (action->kind == TDI_DO_LOST)
         r->named[action->task] = r->sim.world.now;
-    if (action->kind != TDI_DO_SEND || r->sim.world.now >= QUIET_SECONDS || !triggered(r, action->frame.kind, true))
-        return;
-    r->sim.sends_left[self] = tdi_world_below(&r->sim.world, 1 + tdi_task_count(action->to));
-    later(r, 0, kill_now, 0, self);
+    if (action->kind == TDI_DO_SEND && r->sim.world.now < QUIET_SECONDS)
+        on_sends(r, self, action);
 }
 
 static void draw_triggers(run *r)
@@ -501,6 +533,15 @@ static void draw_triggers(run *r)
                                    .count = 1 + tdi_world_below(world, 12),
                                    .what = what[tdi_world_below(world, 8)],
                                    .when_sent = tdi_world_chance(world, 0.3)};
+}
+
+/* The last is away while the others agree to go on; whoever makes that view is cut off as it says so, and the last is
+ * back. */
+static void draw_unheard_view(run *r)
+{
+    r->trigger_count = 1;
+    r->triggers[0] = (trigger){.kind = TDI_SAY_COMMIT, .count = 2, .what = CUT_OFF, .when_sent = true};
+    add_mischief(r, 0.5, CUT_OFF, r->sim.tasks - 1, 0);
 }
 
 /* ---- a run ---- */
@@ -551,7 +592,7 @@ static void draw_run(run *r)
     int count = 1 + tdi_world_below(world, 6);
     r->sim.one_host = tdi_world_chance(world, 0.4);
     r->sim.shards = tdi_world_chance(world, 0.5);
-    r->sim.steps = (uint32_t)(20 + tdi_world_below(world, 60));
+    r->sim.steps = (uint32_t)(20 + tdi_world_below(world, LONG_STEPS - 20));
     for (int t = 0; t < r->sim.tasks; t++) {
         r->lost_since[t] = -1;
         r->awake_since[t] = r->named[t] = 0;
@@ -559,11 +600,16 @@ static void draw_run(run *r)
         r->leaves[t] = false;
         later(r, tdi_world_between(world, 0, 0.3), start, 0, t);
     }
+    int special = tdi_world_below(world, 10);
     r->trigger_count = 0;
-    if (tdi_world_chance(world, 0.1)) { /* long training, and nothing else */
+    if (special < 2) { /* long training, and nothing else */
         r->sim.steps = LONG_STEPS;
         r->sim.step_seconds = 0.06;
+    }
+    if (special == 0) {
         add_mischief(r, 0.4, REPLACE_OTHERS, tdi_world_below(world, r->sim.tasks), 0);
+    } else if (special == 1) {
+        draw_unheard_view(r);
     } else {
         for (int i = 0; i < count; i++)
             add_mischief(r, tdi_world_between(world, 0.05, QUIET_SECONDS), draw_mischief(r),
@@ -588,15 +634,16 @@ static void draw_tasks(uint64_t seed, int *tasks, tdi_task_set *trains)
     *trains = tdi_task_bit(*tasks - witnesses) - 1;
 }
 
-static const char *play(run *r, uint64_t seed, uint64_t *undisturbed, bool traced)
+static const char *play(run *r, uint64_t seed, const uint64_t *hashes, bool traced)
 {
     int tasks;
     tdi_task_set trains;
     draw_tasks(seed, &tasks, &trains);
     r->seed = seed;
     r->count = 0;
+    r->digest = 0;
     r->wrong = NULL;
-    r->undisturbed = undisturbed;
+    r->undisturbed = hashes;
     r->trace = traced;
     if (tdi_sim_init(&r->sim, seed, tasks, trains, NULL) != TD_OK)
         return "no memory";
@@ -626,28 +673,71 @@ static uint64_t number_of(const char *variable, uint64_t otherwise)
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
+static uint64_t undisturbed[LONG_STEPS + 1];
+static run *the_run;
+
+static int set_up(void **state)
+{
+    (void)state;
+    for (uint32_t step = 0; step <= LONG_STEPS; step++)
+        undisturbed[step] = tdi_sim_undisturbed(step);
+    the_run = calloc(1, sizeof *the_run);
+    return the_run ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(the_run);
+    return 0;
+}
+
+static bool goes_on(uint64_t seed, bool traced)
+{
+    const char *wrong = play(the_run, seed, undisturbed, traced);
+    if (wrong)
+        print_error("seed %llu: %s\n", (unsigned long long)seed, wrong);
+    return !wrong;
+}
+
 static void all_goes_on(void **state)
 {
     (void)state;
-    uint64_t first = number_of("TANDEM_FIRST_SEED", 1), count = number_of("TANDEM_SEEDS", 10000), bad = 0, events = 0;
-    uint64_t undisturbed[LONG_STEPS + 1];
-    run *r = calloc(1, sizeof *r);
-    assert_non_null(r);
-    for (uint32_t step = 0; step <= LONG_STEPS; step++)
-        undisturbed[step] = tdi_sim_undisturbed(step);
+    uint64_t first = number_of("TANDEM_FIRST_SEED", 1), count = number_of("TANDEM_SEEDS", SANITIZED ? 500 : 10000);
+    uint64_t bad = 0, events = 0;
     for (uint64_t seed = first; seed < first + count && bad < 10; seed++) {
-        const char *wrong = play(r, seed, undisturbed, getenv("TANDEM_TRACE") && seed == first);
-        events += r->sim.world.fired;
-        if (wrong && ++bad)
-            print_error("seed %llu: %s\n", (unsigned long long)seed, wrong);
+        bad += !goes_on(seed, getenv("TANDEM_TRACE") && seed == first);
+        events += the_run->sim.world.fired;
     }
     print_message("%llu seeds, %llu events\n", (unsigned long long)count, (unsigned long long)events);
-    free(r);
     assert_int_equal(bad, 0);
+}
+
+/* Seeds that have failed once, whatever they draw by now. */
+static void what_has_failed_does_not(void **state)
+{
+    (void)state;
+    static const uint64_t seeds[] = {8,     283,   415,   588,   958,   1553,  4062,  4482,  6085,
+                                     6864,  9704,  10443, 11742, 12119, 12455, 13390, 14806, 18413,
+                                     19629, 19957, 21099, 22164, 23303, 32172, 65669, 92521};
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+        assert_true(goes_on(seeds[i], false));
+}
+
+static void a_seed_is_a_run(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        assert_true(goes_on(seed, false));
+        uint64_t digest = the_run->digest, fired = the_run->sim.world.fired;
+        assert_true(goes_on(seed, false));
+        assert_true(the_run->digest == digest && the_run->sim.world.fired == fired);
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_goes_on)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_goes_on), cmocka_unit_test(what_has_failed_does_not),
+                                       cmocka_unit_test(a_seed_is_a_run)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }
