@@ -172,7 +172,7 @@ static void deliver_connection(void *user, tdi_happening *event)
     network->end[a][b].session = network->end[b][a].session = session;
     network->end[a][b].up = network->end[b][a].up = true;
     network->ears.up(network->ears.user, a, b);
-    if (network->end[b][a].up && can_connect(network, a, b))
+    if (network->hosts[a].alive && network->hosts[b].alive)
         network->ears.up(network->ears.user, b, a);
 }
 
