@@ -19,7 +19,6 @@
 #define OUTDATED_SECONDS     1.0  /* in which who is in a later view says so */
 #define ABSENT_SECONDS       0.5  /* for which it holds that nobody was found at an address */
 #define LONG_ABSENT_SECONDS  2.0  /* after which that counts where there is no view */
-enum { ALL_BEAT = 16 };           /* in larger groups beats go to the leader and to neighbours alone */
 
 td_status tdi_membership_create(const tdi_membership_settings *settings, double now, tdi_membership **membership,
                                 tdi_error *error)
@@ -128,7 +127,6 @@ tdi_task_set tdi_membership_absent(const tdi_membership *m, double now)
 tdi_task_set tdi_membership_hears(const tdi_membership *m, double now)
 {
     tdi_task_set heard = tdi_detect_hears(&m->detect, now) & m->tasks, everyone = tdi_view_everyone(&m->view);
-    heard |= everyone & m->detect.links & ~m->detect.watched; /* no beats come from them */
     everyone &= heard;
     for (int t = tdi_lowest_task(everyone); t >= 0; t = tdi_next_task(everyone, t))
         if (t != m->settings.self && m->linked[t] && !is_same(m, t))
@@ -174,33 +172,9 @@ static tdi_task_set missed_by_others(const tdi_membership *m, double now)
 
 /* ---- beats ---- */
 
-/* The two before and the two behind it in order, around the end. */
-static tdi_task_set neighbours(const tdi_membership *m)
-{
-    tdi_task_set others = tdi_view_everyone(&m->view) & ~tdi_task_bit(m->settings.self), found = 0;
-    int count = m->settings.tasks, self = m->settings.self, left = 2, right = 2;
-    for (int d = 1; d < count; d++) {
-        int after = (self + d) % count, before = (self + count - d) % count;
-        if (right > 0 && tdi_has_task(others, after) && right--)
-            found |= tdi_task_bit(after);
-        if (left > 0 && tdi_has_task(others, before) && left--)
-            found |= tdi_task_bit(before);
-    }
-    return found;
-}
-
 static int leader(const tdi_membership *m)
 {
     return tdi_lowest_task(m->view.members);
-}
-
-/* Those with whom beats are exchanged within the view: all of them while there is a ballot. */
-static tdi_task_set watched_ones(const tdi_membership *m)
-{
-    tdi_task_set everyone = tdi_view_everyone(&m->view);
-    if (tdi_task_count(everyone) <= ALL_BEAT || leader(m) == m->settings.self || m->promised)
-        return everyone & ~tdi_task_bit(m->settings.self);
-    return neighbours(m) | tdi_task_bit(leader(m));
 }
 
 static void beat(tdi_membership *m, tdi_task_set to, double now, tdi_actions *out)
@@ -219,10 +193,11 @@ static void beat(tdi_membership *m, tdi_task_set to, double now, tdi_actions *ou
     tdi_membership_send(m, to, &say, out);
 }
 
+/* To all: even 63 others are 630 small frames a second, and whoever is lost is noticed by everyone in time, however
+ * many are lost at once. */
 static void beat_all(tdi_membership *m, double now, tdi_actions *out)
 {
-    tdi_task_set outside = m->tasks & ~tdi_view_everyone(&m->view);
-    beat(m, m->view.generation ? outside | watched_ones(m) : m->tasks, now, out);
+    beat(m, m->tasks, now, out);
     m->beat_due = now + TDI_BEAT_SECONDS;
 }
 
@@ -579,7 +554,7 @@ static void consider(tdi_membership *m, double now, tdi_actions *out)
 {
     if (m->view.generation && (is_stranded(m) || is_outdated(m, now)))
         give_up_view(m, now, out);
-    tdi_detect_watch(&m->detect, m->view.generation ? watched_ones(m) : 0, now);
+    tdi_detect_watch(&m->detect, tdi_view_everyone(&m->view), now);
     if (m->view.generation == 0) {
         found_group(m, now, out);
     } else {

@@ -9,7 +9,7 @@
 #include "link/frame.h"
 #include "sim/host.h"
 
-enum { TDI_SIM_HOSTS = 16 };
+enum { TDI_SIM_HOSTS = 32 };
 
 /* What a process hears of the network; not called while it is frozen or dead. */
 typedef struct tdi_sim_ears {

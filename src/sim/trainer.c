@@ -1,15 +1,12 @@
 /* trainer.c - driving memberships, and training that is a hash. */
 #include "sim/trainer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DIAL_SECONDS 0.2
 enum { BACKUP_STEPS = 7 };
-
-static const char *const names[TDI_SIM_HOSTS] = {"task 0",  "task 1",  "task 2",  "task 3", "task 4",  "task 5",
-                                                 "task 6",  "task 7",  "task 8",  "task 9", "task 10", "task 11",
-                                                 "task 12", "task 13", "task 14", "task 15"};
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -460,7 +457,7 @@ void tdi_sim_start(tdi_sim *sim, int task)
                                         .state = p->backup.state,
                                         .step = p->step,
                                         .split_continues = sim->split_continues,
-                                        .names = names};
+                                        .names = sim->name};
     if (tdi_membership_create(&settings, clock_of(sim, task), &p->membership, NULL) != TD_OK) {
         host->alive = false;
         sim->world.no_memory = true;
@@ -519,8 +516,11 @@ td_status tdi_sim_init(tdi_sim *sim, uint64_t seed, int tasks, tdi_task_set trai
     sim->network.jitter = sim->network.latency * tdi_world_between(&sim->world, 0, 2);
     sim->step_seconds = tdi_world_between(&sim->world, 0.01, 0.06);
     sim->state_seconds = tdi_world_between(&sim->world, 0, 0.2);
-    for (int t = 0; t < tasks; t++)
+    for (int t = 0; t < tasks; t++) {
+        snprintf(sim->text[t], sizeof sim->text[t], "task %d", t);
+        sim->name[t] = sim->text[t];
         tdi_sim_host_init(&sim->hosts[t], &sim->world);
+    }
     return TD_OK;
 }
 

@@ -74,7 +74,9 @@ struct tdi_sim {
     tdi_actions *actions; /* those that are being collected: lists[depth] */
     tdi_actions *lists;   /* obeying one can cause others */
     int depth;
-    const char *wrong; /* what must never be; NULL: nothing has been wrong */
+    char text[TDI_SIM_HOSTS][16];
+    const char *name[TDI_SIM_HOSTS]; /* of tasks, in sentences */
+    const char *wrong;               /* what must never be; NULL: nothing has been wrong */
 };
 
 /* Draws latencies, and makes hosts without processes. TD_NO_MEMORY. */

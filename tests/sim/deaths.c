@@ -22,6 +22,7 @@
 #include "sim/trainer.h"
 #include "support/sanitized.h"
 
+#define LARGE_GROUPS 1000000000000u /* seeds from here on */
 enum { MAX_LINES = 512, TRIGGERS = 4, STEPS_KEPT = 4, LONG_STEPS = 99 };
 #define QUIET_SECONDS    4.0 /* when mischief ends */
 #define FEWER_SECONDS    7.0 /* when those who are there begin without those who are not */
@@ -623,6 +624,11 @@ static void draw_run(run *r)
 static void draw_tasks(uint64_t seed, int *tasks, tdi_task_set *trains)
 {
     tdi_random random = tdi_random_create(seed, 1);
+    if (seed >= LARGE_GROUPS) {
+        *tasks = 17 + (int)tdi_random_below(&random, 8);
+        *trains = tdi_task_bit(*tasks - 1) - 1;
+        return;
+    }
     int witnesses = (int)tdi_random_below(&random, 4) - 1;
     *tasks = 2 + (int)tdi_random_below(&random, 8);
     if (tdi_random_below(&random, 2)) /* small groups have the hardest votes */
@@ -724,6 +730,14 @@ static void what_has_failed_does_not(void **state)
         assert_true(goes_on(seeds[i], false));
 }
 
+/* Of more processes than other seeds have. */
+static void large_groups_go_on(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < (SANITIZED ? 5 : 100); i++)
+        assert_true(goes_on(LARGE_GROUPS + i, false));
+}
+
 static void a_seed_is_a_run(void **state)
 {
     (void)state;
@@ -738,6 +752,6 @@ static void a_seed_is_a_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_goes_on), cmocka_unit_test(what_has_failed_does_not),
-                                       cmocka_unit_test(a_seed_is_a_run)};
+                                       cmocka_unit_test(large_groups_go_on), cmocka_unit_test(a_seed_is_a_run)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
