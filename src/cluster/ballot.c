@@ -265,6 +265,15 @@ static int most_advanced(const tdi_membership *m, tdi_task_set members)
     return best;
 }
 
+/* Who comes back may be a step further than all others, from the view in which they still are by their states. */
+static int further(const tdi_membership *m, int donor, tdi_task_set joiners)
+{
+    for (int t = tdi_lowest_task(joiners); t >= 0; t = tdi_next_task(joiners, t))
+        if (m->told[t].state == m->told[donor].state && m->told[t].step > m->told[donor].step)
+            donor = t;
+    return donor;
+}
+
 /* Members are those that have answered and reach each other; others come to them. */
 static void choose_members(tdi_membership *m, tdi_view *next, double now)
 {
@@ -290,6 +299,7 @@ static void choose_members(tdi_membership *m, tdi_view *next, double now)
     next->since = 0;
     if (old == 0)
         return;
+    next->donor = further(m, next->donor, next->members & joiners);
     next->step = m->told[next->donor].step;
     next->state = m->told[next->donor].state;
 }

@@ -179,11 +179,11 @@ static int leader(const tdi_membership *m)
 
 static void beat(tdi_membership *m, tdi_task_set to, double now, tdi_actions *out)
 {
-    bool in_view = m->view.generation != 0;
+    bool in_view = m->view.generation != 0, joins = !in_view && !m->leaving && m->training == TDI_TRAINING_NONE;
     bool is_ready = m->training == TDI_TRAINING_RUNS || (in_view && m->training == TDI_TRAINING_NONE);
     tdi_message say = {.kind = TDI_SAY_BEAT,
                        .incarnation = m->settings.incarnation,
-                       .flags = (in_view || m->leaving ? 0u : TDI_SAY_JOINS) | (m->leaving ? TDI_SAY_LEAVES : 0u) |
+                       .flags = (joins ? TDI_SAY_JOINS : 0u) | (m->leaving ? TDI_SAY_LEAVES : 0u) |
                                 (is_ready ? TDI_SAY_READY : 0u),
                        .state = m->state,
                        .at = m->at,
@@ -238,8 +238,9 @@ static void leave_at_last(tdi_membership *m, tdi_actions *out)
 static void be_left_out(tdi_membership *m, tdi_actions *out)
 {
     m->settings.incarnation++;
+    bool ends = m->training == TDI_TRAINING_NONE || m->training == TDI_TRAINING_STOPPED;
     m->view = (tdi_view){.donor = TDI_NO_TASK};
-    m->training = TDI_TRAINING_NONE;
+    m->training = ends ? TDI_TRAINING_NONE : TDI_TRAINING_STOPPING;
     if (m->leaving)
         leave_at_last(m, out);
     else
@@ -328,8 +329,8 @@ static void on_commit(tdi_membership *m, int from, const tdi_message *say, doubl
         m->view.makers |= view->makers;
     else if (is_to_be_adopted(m, from, view) && !is_overtaken(m, say))
         tdi_membership_adopt(m, view, now, out);
-    else if (say->view == tdi_view_id(view))
-        tell_view(m, from, out);
+    else if (tdi_view_id(view) > tdi_view_id(&m->view) && say->view == tdi_view_id(view))
+        tell_view(m, from, out); /* who has no vote in that one yields */
 }
 
 /* ---- what the view needs ---- */
@@ -528,7 +529,8 @@ static void found_group(tdi_membership *m, double now, tdi_actions *out)
 {
     bool group_is_there = false;
     tdi_task_set there = viewless(m, now, &group_is_there), missing = m->tasks & ~there & ~m->detect.links;
-    bool may = !m->leaving && !group_is_there && tdi_has_task(m->settings.trains, m->settings.self);
+    bool may = !m->leaving && m->training == TDI_TRAINING_NONE && !group_is_there &&
+               tdi_has_task(m->settings.trains, m->settings.self);
     if (may && missing && (m->known || m->fewer))
         tdi_membership_prove(m, missing, now, out);
     if (!may || !tdi_view_may_begin(m->tasks, there, tdi_membership_absent(m, now), m->fewer)) {
@@ -723,8 +725,7 @@ void tdi_membership_stopped(tdi_membership *m, uint32_t step, double now, tdi_ac
 {
     begin_event(m, now, out);
     m->at = (tdi_progress){.step = step};
-    if (is_member(m))
-        m->training = TDI_TRAINING_STOPPED;
+    m->training = is_member(m) ? TDI_TRAINING_STOPPED : TDI_TRAINING_NONE;
     tdi_ballot_answer(m, now, out);
     finish_event(m, now, out);
 }

@@ -27,7 +27,10 @@
  *     to be taken, and only when all of it is. Training begins when `ready` has been called here; a step needs all
  * members, so it waits for those that still take the state. `enough` false: there are fewer members than wanted; save,
  * and do not begin. A DO_VIEW whose view->since is that of the one before leaves training alone.
- *   - DO_OUT: training is broken, the state is kept; the next DO_VIEW says from whom to take a newer one.
+ *   - DO_LEFT: after `leave`, once others go on without this process, or nobody is there who could: it may end. It
+ * comes later where this is the last process with a vote and others are about to get one.
+ *   - DO_OUT: as DO_STOP, unless training has ended already; the state is kept, and the next DO_VIEW says from whom to
+ *     take a newer one. The process asks to be let in again when `stopped` has said at which step it is.
  *   - DO_PROVE: `gone` for a process that is found dead: its port refuses, or /proc has no such process. On one host
  *     also for one that is stopped (SIGSTOP) and has not run for TDI_STOPPED_SECONDS, as its counts of context switches
  *     tell: when it wakes it will know, and take the next incarnation before it does anything else. Never for one that

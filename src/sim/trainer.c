@@ -317,8 +317,7 @@ static void obey(tdi_sim *sim, int self, const tdi_action *action)
         form_view(sim, self, action);
         break;
     case TDI_DO_OUT:
-        sim->processes[self].runs = sim->processes[self].takes = false;
-        sim->processes[self].life++;
+        end_training(sim, self);
         break;
     case TDI_DO_LEFT:
         tdi_sim_kill(sim, self, false);

@@ -74,7 +74,7 @@ static void do_action(group *g, int self, const tdi_action *action)
     g->seen[self][action->kind]++;
     if (action->kind == TDI_DO_SEND)
         post_all(g, self, action);
-    else if (action->kind == TDI_DO_STOP)
+    else if (action->kind == TDI_DO_STOP || action->kind == TDI_DO_OUT)
         stop(g, self);
     else if (action->kind == TDI_DO_PAUSE)
         g->pauses[self] = true;

@@ -38,7 +38,7 @@ static void obey(tdi_membership *m, tdi_actions *out, double now)
         for (int i = 0; i < out->count; i++) {
             const tdi_action *action = &out->at[i];
             want(action->kind != TDI_DO_SEND || tdi_message_check(&action->frame, NULL) == TD_OK);
-            stops = stops || action->kind == TDI_DO_STOP || action->kind == TDI_DO_PAUSE;
+            stops = stops || action->kind == TDI_DO_STOP || action->kind == TDI_DO_PAUSE || action->kind == TDI_DO_OUT;
             forms = forms || action->kind == TDI_DO_VIEW;
         }
         out->count = 0;

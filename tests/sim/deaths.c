@@ -48,7 +48,7 @@ typedef struct run {
     tdi_sim sim;
     uint64_t seed;
     line lines[MAX_LINES];
-    int count, active;           /* the line that made the last step first; -1 */
+    int count;
     const uint64_t *undisturbed; /* hashes, by step */
     trigger triggers[TRIGGERS];
     int trigger_count;
@@ -115,6 +115,17 @@ static void check_hash(run *r, const tdi_sim_process *p)
         fail_run(r, "weights are not those of the undisturbed run");
 }
 
+/* No member was further, on the way that all of them have come. */
+static void check_kept(run *r, const tdi_sim_process *begun)
+{
+    const tdi_view *view = tdi_membership_view(begun->membership);
+    for (int t = tdi_lowest_task(view->members); t >= 0; t = tdi_next_task(view->members, t)) {
+        const tdi_sim_process *p = &r->sim.processes[t];
+        if (p->membership && tdi_membership_state(p->membership) == view->state && p->step > view->step)
+            fail_run(r, "a step that a member has made is lost");
+    }
+}
+
 static void on_began(void *user, int self)
 {
     run *r = user;
@@ -123,8 +134,10 @@ static void on_began(void *user, int self)
         return;
     line *l = line_of(r, p);
     trace(r, "%d begins at step %u in %u, members %llx", self, p->step, p->since, (unsigned long long)p->members);
-    if (!l->began)
+    if (!l->began) {
         l->hash_at_begin = p->hash;
+        check_kept(r, p);
+    }
     l->began = true;
     if (l->begins != p->step || l->hash_at_begin != p->hash)
         fail_run(r, "members begin a view with different states");
