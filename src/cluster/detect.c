@@ -24,7 +24,7 @@ void tdi_detect_watch(tdi_detect *detect, tdi_task_set tasks, double now)
 {
     tasks &= ~tdi_task_bit(detect->self);
     for (int t = tdi_lowest_task(tasks); t >= 0; t = tdi_next_task(tasks, t))
-        if (!tdi_has_task(detect->watched, t))
+        if (!tdi_has_task(detect->watched | detect->links, t))
             detect->peer[t].heard = now;
     detect->watched = tasks;
     detect->lost &= tasks;

@@ -44,7 +44,7 @@ void tdi_detect_init(tdi_detect *detect, int self, double silence, double stall)
 
 /* To be called first at each event. True: this process has slept. */
 bool tdi_detect_wake(tdi_detect *detect, double now);
-/* From now on these are watched, and no others; who was not before has `silence` seconds from now on. */
+/* From now on these are watched, and no others; who has no link yet has `silence` seconds from now on. */
 void tdi_detect_watch(tdi_detect *detect, tdi_task_set tasks, double now);
 void tdi_detect_open(tdi_detect *detect, int task, double now);
 void tdi_detect_close(tdi_detect *detect, int task);

@@ -130,10 +130,12 @@ static void only_who_is_watched_is_lost(void **state)
     tdi_detect_tick(&d, 11);
     assert_int_equal(d.lost, 0x4);
     assert_int_equal(tdi_detect_hears(&d, 11), 0x1); /* but it is not heard either */
-    tdi_detect_watch(&d, 0x7, 11);                   /* from now on, with all its time */
+    tdi_detect_watch(&d, 0xf, 11);                   /* it has been silent all the time */
     tdi_detect_tick(&d, 11.5);
-    assert_int_equal(d.lost, 0x4);
-    tdi_detect_watch(&d, 0, 11.5);
+    assert_int_equal(d.lost, 0x6); /* and one that has not connected yet has until then */
+    tdi_detect_tick(&d, 11.75);
+    assert_int_equal(d.lost, 0xe);
+    tdi_detect_watch(&d, 0, 11.8);
     assert_int_equal(d.lost, 0);
 }
 
