@@ -33,7 +33,8 @@ typedef struct group {
     int first, count;
     int seen[MOST][TDI_DO_PROVE + 1]; /* actions */
     int from[MOST];                   /* the donor of the last view */
-    char last[MOST][400];             /* sentence */
+    bool enough[MOST];
+    char last[MOST][400]; /* sentence */
 } group;
 
 static tdi_actions out;
@@ -62,6 +63,7 @@ static void form(group *g, int self, const tdi_action *action)
 {
     const tdi_view *view = tdi_membership_view(g->m[self]);
     g->from[self] = action->from;
+    g->enough[self] = action->enough;
     if (!tdi_has_task(view->members, self))
         return;
     g->step[self] = view->step;
@@ -130,8 +132,12 @@ static void link_one(group *g, int a, int b)
 
 static void start(group *g, int task, uint64_t incarnation, tdi_task_set trains)
 {
-    tdi_membership_settings settings = {
-        .self = task, .tasks = g->tasks, .trains = trains, .incarnation = incarnation, .names = names};
+    tdi_membership_settings settings = {.self = task,
+                                        .tasks = g->tasks,
+                                        .trains = trains,
+                                        .incarnation = incarnation,
+                                        .neighbours = 0x7,
+                                        .names = names};
     assert_int_equal(tdi_membership_create(&settings, g->now, &g->m[task], NULL), TD_OK);
     for (int t = 0; t < g->tasks; t++)
         if (t != task && g->m[t]) {
@@ -343,6 +349,58 @@ static void a_stuck_wire_is_a_loss(void **state)
     free_group(g);
 }
 
+/* On one host a stopped process is proved gone; when it wakes it knows that it may have been. */
+static void who_was_stopped_comes_back_as_another(void **state)
+{
+    (void)state;
+    group *g = make_group(2, 0x3);
+    tdi_membership *chief = g->m[0];
+    g->m[0] = NULL; /* SIGSTOP: its connections stay open */
+    run_for(g, 1);
+    tdi_membership_gone(g->m[1], 0, 1000, g->now, &out);
+    obey(g, 1);
+    expect_members(g, 0x2, 0);
+    g->m[0] = chief;
+    run_for(g, 0.3);
+    assert_true(tdi_membership_incarnation(chief) > 1000);
+    assert_int_equal(g->seen[0][TDI_DO_OUT], 1);
+    assert_true(g->pauses[1]);
+    pause_all(g);
+    expect_members(g, 0x3, 1);
+    assert_int_equal(g->from[0], 1);
+    free_group(g);
+}
+
+static void a_split_continues_where_the_user_says_so(void **state)
+{
+    (void)state;
+    group *g = make_group(2, 0x3);
+    tdi_membership_settings settings = {.self = 1,
+                                        .tasks = 2,
+                                        .trains = 0x3,
+                                        .incarnation = 2000,
+                                        .split_continues = true,
+                                        .min_workers = 2,
+                                        .names = names};
+    kill(g, 1);
+    run_for(g, 0.5);
+    assert_int_equal(tdi_membership_create(&settings, g->now, &g->m[1], NULL), TD_OK);
+    link_one(g, 0, 1);
+    link_one(g, 1, 0);
+    carry(g);
+    run_for(g, 0.3);
+    pause_all(g);
+    run_for(g, 0.5);
+    expect_members(g, 0x3, 1);
+    kill(g, 0); /* without a proof */
+    run_for(g, 0.5);
+    assert_int_equal(tdi_membership_view(g->m[1])->members, 0x3);
+    run_for(g, 1.5);
+    expect_members(g, 0x2, 1);
+    assert_false(g->enough[1]); /* it goes on, and waits for a second worker */
+    free_group(g);
+}
+
 static void frames_of_no_cluster_of_ours_are_refused(void **state)
 {
     (void)state;
@@ -375,6 +433,8 @@ int main(void)
                                        cmocka_unit_test(who_leaves_costs_no_step),
                                        cmocka_unit_test(of_two_that_are_cut_the_later_goes),
                                        cmocka_unit_test(a_stuck_wire_is_a_loss),
+                                       cmocka_unit_test(who_was_stopped_comes_back_as_another),
+                                       cmocka_unit_test(a_split_continues_where_the_user_says_so),
                                        cmocka_unit_test(frames_of_no_cluster_of_ours_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
