@@ -279,8 +279,8 @@ void tdi_membership_adopt(tdi_membership *m, const tdi_view *view, double now, t
         enter(m, view, out);
     else if (m->view.generation)
         be_left_out(m, out);
-    else if (view->incarnation[m->settings.self] == m->settings.incarnation)
-        m->settings.incarnation++; /* it has never heard that it was in */
+    else
+        m->settings.incarnation++; /* another view may have let it in meanwhile, too old for it now */
     m->pausing = false;
     m->named = 0;
     m->trouble_since = -1;
