@@ -138,7 +138,8 @@ tdi_task_set tdi_membership_joiners(const tdi_membership *m, double now)
 {
     tdi_task_set found = 0, hears = tdi_membership_hears(m, now) & ~tdi_view_everyone(&m->view) & m->detect.links;
     for (int t = tdi_lowest_task(hears); t >= 0; t = tdi_next_task(hears, t))
-        if (m->told[t].view == 0 && m->told[t].flags & TDI_SAY_JOINS && m->linked[t] > m->dead[t])
+        if (m->told[t].view == 0 && m->told[t].flags & TDI_SAY_JOINS && m->linked[t] > m->dead[t] &&
+            m->told[t].known >= m->view.generation)
             found |= tdi_task_bit(t);
     return found;
 }

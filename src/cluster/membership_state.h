@@ -84,7 +84,8 @@ void tdi_membership_bury(tdi_membership *m, const tdi_view *view, tdi_task_set s
 tdi_task_set tdi_membership_absent(const tdi_membership *m, double now);
 /* Whom it hears and who is of its view, or of none. */
 tdi_task_set tdi_membership_hears(const tdi_membership *m, double now);
-/* Those that are in no view, heard, and ask to be let in. */
+/* Those that are in no view, heard, ask to be let in, and know this view: to be told of it makes them other processes.
+ */
 tdi_task_set tdi_membership_joiners(const tdi_membership *m, double now);
 /* Those that have said that they leave. */
 tdi_task_set tdi_membership_leavers(const tdi_membership *m);
