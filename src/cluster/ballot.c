@@ -274,6 +274,15 @@ static int further(const tdi_membership *m, int donor, tdi_task_set joiners)
     return donor;
 }
 
+static void keep_members(const tdi_membership *m, tdi_view *next)
+{
+    next->members = m->view.members;
+    next->since = m->view.since;
+    next->step = m->view.step;
+    next->state = m->view.state;
+    next->donor = m->view.donor;
+}
+
 /* Members are those that have answered and reach each other; others come to them. */
 static void choose_members(tdi_membership *m, tdi_view *next, double now)
 {
@@ -286,19 +295,14 @@ static void choose_members(tdi_membership *m, tdi_view *next, double now)
     all_hears(m, hears);
     next->witnesses = (answered | joiners) & ~trains;
     if (m->ballot.flags & TDI_SAY_VOTES) {
-        next->members = m->view.members;
-        next->since = m->view.since;
-        next->step = m->view.step;
-        next->state = m->view.state;
-        next->donor = m->view.donor;
+        keep_members(m, next);
         return;
     }
     old = tdi_view_connected(answered & trains, hears);
-    next->members = add_joiners(m, old, joiners & trains);
-    next->donor = most_advanced(m, old);
-    next->since = 0;
     if (old == 0)
         return;
+    next->members = add_joiners(m, old, joiners & trains);
+    next->donor = most_advanced(m, old);
     next->donor = further(m, next->donor, next->members & joiners);
     next->step = m->told[next->donor].step;
     next->state = m->told[next->donor].state;
@@ -309,7 +313,7 @@ static void name_processes(const tdi_membership *m, tdi_view *next)
     tdi_task_set everyone = tdi_view_everyone(next);
     for (int t = 0; t < TDI_VIEW_TASKS; t++) {
         uint64_t now = t == m->settings.self ? m->settings.incarnation : m->linked[t];
-        bool old = tdi_has_task(m->ballot.answered, t) && m->view.generation;
+        bool old = tdi_has_task(tdi_view_everyone(&m->view), t); /* joiners are none of them */
         next->incarnation[t] = !tdi_has_task(everyone, t) ? 0 : old ? m->view.incarnation[t] : now;
         next->facts[t] = tdi_has_task(next->members, t) ? m->told[t].facts : 0;
     }
@@ -348,7 +352,7 @@ static bool make_next(tdi_membership *m, double now)
     next->generation = next_generation(m, next);
     if (next->since == 0)
         next->since = next->generation;
-    return true;
+    return tdi_view_is_sound(next);
 }
 
 static void commit(tdi_membership *m, double now, tdi_actions *out)
