@@ -33,7 +33,7 @@ SANITIZED = ["-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG"]  # takes compilers half as 
 JOBS = str(len(os.sched_getaffinity(0)))
 ONCE = "keras|structure|slow"  # labels of tests that the first stage alone runs
 OUTSIDE = "^(tool|bench)/|^train/(kill|larger)$"  # tests in which neither the compiler nor oneDNN makes a difference
-ONE_THREAD = "^(bench|cpu|files|formats|fuzz|graph|headers|layers|model|ops|passes)/"  # tests that start no thread, or none that they share with others
+ONE_THREAD = "^(bench|cpu|sim|files|formats|fuzz|graph|headers|layers|model|ops|passes)/"  # tests that start no thread, or none that they share with others
 SAME_THREADS = "^tool/(arguments|backup|callbacks|classes|cluster|cluster_config|files|find_lr|generate|help|plot|rates|stages|tables|train|weights|images|foreign|compiled)$|^profile/timing$"  # the library's tests have theirs
 LONG = "^examples/(char_lstm|pollution)$"  # real training, by what shorter tests have shown to the sanitizers
 SLOWEST = 6  # tests of a stage that are named with their times
