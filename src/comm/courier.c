@@ -24,6 +24,7 @@ enum { FLAG_STOP = 1 };
 enum {
     LITTLE_BYTES = 64 * 1024, /* encrypted in some 50 us: as long as it takes to wake a thread and to go back */
     POLLS = 200,              /* by who waits and may spin, before it sleeps */
+    LONGEST_SLEEP_MS = 100,   /* UCX's sockets, by which a peer wakes this process, may be cut off by a sandbox */
     AWAY_MS = 5               /* the courier stays away from the fabric so long after another has driven */
 };
 /* Seconds. Who has looked for so long and found nothing shares its core with another process, and has waited its turn.
@@ -519,7 +520,7 @@ static void sleep_driving(tdi_exchange *x)
                            {.fd = x->fabric->sleep(x->fabric), .events = POLLIN}};
     atomic_store(&x->driver_sleeps, true);
     if (fds[1].fd >= 0 && !has_posts(x) && !atomic_load(&x->broken) && !is_wanted(x))
-        poll(fds, 2, -1);
+        poll(fds, 2, LONGEST_SLEEP_MS);
     atomic_store(&x->driver_sleeps, false);
     if (fds[0].revents)
         read_from(x->wake_driver);
@@ -621,7 +622,7 @@ static void sleep_as_courier(tdi_exchange *x, int descriptor)
     struct pollfd fds[] = {{.fd = x->wake_courier, .events = POLLIN}, {.fd = descriptor, .events = POLLIN}};
     atomic_store(&x->courier_sleeps, true);
     if (!atomic_load(&x->courier_called))
-        poll(fds, away ? 1 : 2, away ? AWAY_MS : -1);
+        poll(fds, away ? 1 : 2, away ? AWAY_MS : LONGEST_SLEEP_MS);
     atomic_store(&x->courier_sleeps, false);
     if (fds[0].revents)
         read_from(x->wake_courier);

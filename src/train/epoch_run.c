@@ -157,7 +157,8 @@ static td_status run_to_end(tdi_epoch_run *run, tdi_runtime *runtime, tdi_prefet
 {
     int64_t steps, samples;
     for (run->samples = 0;; run->samples += samples) {
-        TDI_TRY(tdi_check_stop(run->job.stop, error));
+        if (!tdi_in_group(run->model)) /* in a group all stop behind the same job */
+            TDI_TRY(tdi_check_stop(run->job.stop, error));
         TDI_TRY(tdi_prefetch_look(prefetch, run->done, &steps, &samples, error));
         TDI_TRY(tdi_group_agree_on_steps(run->model, NULL, &steps, error));
         TDI_TRY(tdi_group_agree_on_steps(run->model, NULL, &samples, error));
