@@ -32,7 +32,7 @@ LINES = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS=-g1"]  # for stack trace
 SANITIZED = ["-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG"]  # takes compilers half as long as -O3, with a sanitizer's checks in the code
 JOBS = str(len(os.sched_getaffinity(0)))
 ONCE = "keras|structure|slow"  # labels of tests that the first stage alone runs
-OUTSIDE = "^(tool|bench)/|^train/(kill|larger)$"  # tests in which neither the compiler nor oneDNN makes a difference
+OUTSIDE = "^(tool|bench)/|^train/(kill|larger)$"  # tests in which neither the compiler nor a library's version makes a difference
 ONE_THREAD = "^(bench|cpu|sim|files|formats|fuzz|graph|headers|layers|model|ops|passes)/"  # tests that start no thread, or none that they share with others
 SAME_THREADS = "^tool/(arguments|backup|callbacks|classes|cluster|cluster_config|files|find_lr|generate|help|plot|rates|stages|tables|train|weights|images|foreign|compiled)$|^profile/timing$"  # the library's tests have theirs
 LONG = "^examples/(char_lstm|pollution)$"  # real training, by what shorter tests have shown to the sanitizers
@@ -236,7 +236,7 @@ def other_debian_stage(root, prepared):
     if other_debian.run(root, f"{{ {build_script}; }} || {{ tail -50 build.log; exit 1; }}") != 0:
         failed.append("debian: build")
         return
-    other_debian.run(root, f"ctest --test-dir build --output-on-failure -j {JOBS} -LE '{ONCE}' --output-junit tests.xml")
+    other_debian.run(root, f"ctest --test-dir build --output-on-failure -j {JOBS} -LE '{ONCE}' -E '{OUTSIDE}' --output-junit tests.xml")
     if not (folder / "tests.xml").exists() or count(folder / "tests.xml", "debian") == 0:
         failed.append("debian: no test was run")
 
