@@ -299,19 +299,35 @@ static void tell_view(tdi_membership *m, int task, tdi_actions *out)
     tdi_membership_send(m, tdi_task_bit(task), &say, out);
 }
 
-/* A view all of whose makers are gone may be one that others have gone on without: those who are in it may, who was to
- * be asked about it has the last word, and a guest, who has no vote, yields. */
+static void give_up_view(tdi_membership *m, double now, tdi_actions *out)
+{
+    be_left_out(m, out);
+    tdi_ballot_reset(m);
+    beat_all(m, now, out);
+}
+
+static bool is_void(const tdi_membership *m, const tdi_view *view)
+{
+    return (view->makers & ~tdi_membership_gone_of(m, view)) == 0;
+}
+
+/* A view all of whose makers are gone may be one that others have gone on without: it is believed from those alone who
+ * had to be asked about that. */
 static bool is_to_be_adopted(const tdi_membership *m, int from, const tdi_view *view)
 {
-    bool newer = tdi_view_id(view) > tdi_view_id(&m->view);
-    bool is_void = (view->makers & ~tdi_membership_gone_of(m, view)) == 0;
-    bool own_is_void = (m->view.makers & ~tdi_membership_gone_of(m, &m->view)) == 0;
     bool insider = tdi_has_task(tdi_view_everyone(&m->view), from) && is_same(m, from);
     if (m->view.generation == 0)
         return view->generation > m->known;
-    if (newer)
-        return insider || !is_void;
-    return own_is_void && !is_void && !tdi_has_task(m->view.voters, m->settings.self);
+    return tdi_view_id(view) > tdi_view_id(&m->view) && (insider || !is_void(m, view));
+}
+
+/* A guest of such a view has no vote in what follows it: it gives it up when it is told of others who go on. */
+static bool has_to_yield(const tdi_membership *m, const tdi_message *say)
+{
+    int self = m->settings.self;
+    return m->view.generation && !tdi_has_task(m->view.voters, self) && is_void(m, &m->view) &&
+           !is_void(m, &say->next) && say->view == tdi_view_id(&say->next) &&
+           say->next.incarnation[self] != m->settings.incarnation;
 }
 
 /* A first view, by a ballot after which this process has promised another. */
@@ -330,6 +346,8 @@ static void on_commit(tdi_membership *m, int from, const tdi_message *say, doubl
         m->view.makers |= view->makers;
     else if (is_to_be_adopted(m, from, view) && !is_overtaken(m, say))
         tdi_membership_adopt(m, view, now, out);
+    else if (has_to_yield(m, say))
+        give_up_view(m, now, out);
     else if (tdi_view_id(view) > tdi_view_id(&m->view) && say->view == tdi_view_id(view))
         tell_view(m, from, out); /* who has no vote in that one yields */
 }
@@ -545,13 +563,6 @@ static void found_group(tdi_membership *m, double now, tdi_actions *out)
 }
 
 /* ---- after every event ---- */
-
-static void give_up_view(tdi_membership *m, double now, tdi_actions *out)
-{
-    be_left_out(m, out);
-    tdi_ballot_reset(m);
-    beat_all(m, now, out);
-}
 
 static void consider(tdi_membership *m, double now, tdi_actions *out)
 {
