@@ -35,7 +35,7 @@ ONCE = "keras|structure|slow"  # labels of tests that the first stage alone runs
 OUTSIDE = "^(tool|bench)/|^train/(kill|larger)$"  # tests in which neither the compiler nor a library's version makes a difference
 ONE_THREAD = "^(bench|cpu|sim|files|formats|fuzz|graph|headers|layers|model|ops|passes)/"  # tests that start no thread, or none that they share with others
 SAME_THREADS = "^tool/(arguments|backup|callbacks|classes|cluster|cluster_config|files|find_lr|generate|help|plot|rates|stages|tables|train|weights|images|foreign|compiled)$|^profile/timing$"  # the library's tests have theirs
-LONG = "^examples/(char_lstm|pollution)$"  # real training, by what shorter tests have shown to the sanitizers
+LONG = "^examples/(char_lstm|pollution)$|^sim/deaths$"  # by what shorter tests have shown to the sanitizers
 SLOWEST = 6  # tests of a stage that are named with their times
 
 BEGAN = time.monotonic()

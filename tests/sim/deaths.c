@@ -545,7 +545,7 @@ static void draw_triggers(run *r)
     for (int i = 0; i < r->trigger_count; i++)
         r->triggers[i] = (trigger){.kind = kinds[tdi_world_below(world, 8)],
                                    .count = 1 + tdi_world_below(world, 12),
-                                   .what = what[tdi_world_below(world, 8)],
+                                   .what = (int)what[tdi_world_below(world, 8)],
                                    .when_sent = tdi_world_chance(world, 0.3)};
 }
 
